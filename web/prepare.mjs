@@ -1,0 +1,30 @@
+// Fills public/generated before a build: the example models, the hardware presets, and the report that the page opens
+// on, made by the very engine that the page loads (first.json says of which example and with which settings).
+import { copyFile, mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { loadEngine } from "../scripts/engine.mjs";
+
+const here = (path) => new URL(path, import.meta.url);
+const models = here("../examples/models/");
+const out = here("public/generated/");
+const first = JSON.parse(await readFile(here("first.json"), "utf8"));
+
+await rm(out, { recursive: true, force: true });
+await mkdir(new URL("models/", out), { recursive: true });
+for (const name of (await readdir(models)).filter((name) => name.endsWith(".onnx"))) {
+  await copyFile(new URL(name, models), new URL(`models/${name}`, out));
+}
+
+const engine = await loadEngine();
+await writeFile(new URL("presets.json", out), engine.presets());
+
+const bytes = new Uint8Array(await readFile(new URL(`${first.example}.onnx`, models)));
+const session = new engine.Session();
+const opened = JSON.parse(
+  session.open(`${first.example}.onnx`, bytes.length, (offset, length) => bytes.subarray(offset, offset + length)),
+);
+const report = opened.errors ? "" : session.analyze(JSON.stringify(first.settings), () => true);
+session.delete();
+const errors = opened.errors ?? JSON.parse(report).errors;
+if (errors) throw new Error(errors.map((error) => `${error.message} (${error.hint})`).join("\n"));
+await writeFile(new URL("first.report.json", out), report);
+console.log(`generated: ${first.example} analysed by engine ${engine.version()}, ${report.length} bytes of report`);

@@ -1,0 +1,116 @@
+// The engine's worker: instantiates the compiled module it is given, holds one open model, and runs one job at a time.
+import create, { type Engine, type Session } from "#engine/monet.mjs";
+import type { FromWorker, Model, Reading, Result, Task, ToWorker } from "./messages";
+import type { Diagnostic, Report } from "./report";
+
+declare const self: DedicatedWorkerGlobalScope;
+
+const progressInterval = 50; // ms between two progress messages of one stage
+
+let engine: Promise<Engine> | null = null;
+let memory: WebAssembly.Memory | null = null;
+let open: { key: number; session: Session; reading: Reading } | null = null;
+const cancelled = new Set<number>();
+
+const post = (message: FromWorker, transfer: Transferable[] = []) => self.postMessage(message, transfer);
+
+function start(module: WebAssembly.Module): Promise<Engine> {
+  return create({
+    instantiateWasm: (imports, receive) => {
+      void WebAssembly.instantiate(module, imports).then((instance) => {
+        memory = Object.values(instance.exports).find((value) => value instanceof WebAssembly.Memory) ?? null;
+        receive(instance, module);
+      });
+      return {};
+    },
+  });
+}
+
+// Lets waiting messages in: a cancel can arrive only between two calls of the engine.
+const turn = () => new Promise((resolve) => setTimeout(resolve));
+
+function openModel(engine: Engine, model: Model): Diagnostic[] | null {
+  if (open?.key === model.key) return null;
+  open?.session.delete();
+  open = null;
+  const began = performance.now();
+  const reader = new FileReaderSync();
+  const session = new engine.Session();
+  const answer = JSON.parse(
+    session.open(model.name, model.file.size, (offset, length) => {
+      return new Uint8Array(reader.readAsArrayBuffer(model.file.slice(offset, offset + length)));
+    }),
+  ) as { errors?: Diagnostic[]; reads?: Omit<Reading, "heap" | "milliseconds"> };
+  if (answer.errors || !answer.reads) {
+    session.delete();
+    return answer.errors ?? [];
+  }
+  open = { key: model.key, session, reading: { ...answer.reads, heap: 0, milliseconds: performance.now() - began } };
+  return null;
+}
+
+// "cancelled" is how the engine says that a progress callback stopped it.
+const refused = (errors: Diagnostic[]): Result =>
+  errors.some((error) => error.code === "cancelled") ? { kind: "cancelled" } : { kind: "errors", errors };
+
+function perform(id: number, session: Session, task: Task): Result {
+  if (task.kind === "structure") return { kind: "bytes", bytes: session.structure(task.shortNames).slice() };
+  if (task.kind === "training-graph") {
+    const graph = session.trainingGraph(JSON.stringify(task.settings));
+    if (typeof graph !== "string") return { kind: "bytes", bytes: graph.slice() };
+    return refused((JSON.parse(graph) as { errors: Diagnostic[] }).errors);
+  }
+  const began = performance.now();
+  let last = { stage: "", time: 0 };
+  const text = session.analyze(JSON.stringify(task.settings), (stage, fraction) => {
+    const time = performance.now();
+    if (stage !== last.stage || time - last.time >= progressInterval) {
+      last = { stage, time };
+      post({ type: "progress", id, stage, fraction });
+    }
+    return !cancelled.has(id);
+  });
+  const milliseconds = performance.now() - began;
+  const report = JSON.parse(text) as Report | { errors: Diagnostic[] };
+  return "errors" in report ? refused(report.errors) : { kind: "report", report, text, milliseconds };
+}
+
+async function run(id: number, model: Model, task: Task): Promise<Result> {
+  const ready = await engine;
+  if (!ready) throw new Error("the engine was not started");
+  post({ type: "progress", id, stage: "reading the model", fraction: 0 });
+  const errors = openModel(ready, model);
+  if (errors) return refused(errors);
+  await turn();
+  if (cancelled.has(id) || !open) return { kind: "cancelled" };
+  return perform(id, open.session, task);
+}
+
+let queue: Promise<void> = Promise.resolve();
+
+self.onmessage = ({ data }: MessageEvent<ToWorker>) => {
+  if (data.type === "cancel") {
+    cancelled.add(data.id);
+    return;
+  }
+  if (data.type === "start") {
+    engine = start(data.module);
+    queue = engine.then(
+      (ready) => post({ type: "started", version: ready.version() }),
+      (error: unknown) => post({ type: "failed", message: String(error) }),
+    );
+    return;
+  }
+  const { id, model, task } = data;
+  queue = queue.then(async () => {
+    try {
+      const result = cancelled.has(id) ? ({ kind: "cancelled" } as const) : await run(id, model, task);
+      const reading = open?.key === model.key ? { ...open.reading, heap: memory?.buffer.byteLength ?? 0 } : null;
+      post({ type: "done", id, result, reading }, result.kind === "bytes" ? [result.bytes.buffer] : []);
+    } catch (error) {
+      // A trap (out of memory, a fault of ours): this instance cannot be trusted any more, the page starts another.
+      post({ type: "failed", message: error instanceof Error ? error.message : String(error) });
+    }
+    cancelled.delete(id);
+  });
+};

@@ -1,0 +1,376 @@
+// The page's state and what changes it. Views read the signals and call the functions; nothing else holds state that
+// matters. What the address holds (example, settings, selection) is written back to it by `keepAddress`.
+import { batch, computed, effect, signal } from "@preact/signals";
+import first from "../first.json";
+import { EngineClient } from "./engine/client";
+import type { Model, Reading, Task } from "./engine/messages";
+import type { Diagnostic, Layer, Preset, Report, Settings } from "./engine/report";
+import { decodeFile, decodeLink, encodeLink, LinkError, type Figures, type Shared, type SharedState } from "./link";
+
+export interface Source {
+  key: number;
+  name: string; // file name
+  example: string | null;
+  fromLink: boolean; // a structure that came in a link or a .monet.json file
+  load(): Promise<Blob>;
+}
+
+export interface Shown {
+  source: Source;
+  settings: Settings;
+  report: Report;
+  text: string; // the report's bytes as the engine wrote them
+  reading: Reading | null;
+  milliseconds: number | null; // of the analysis; null for the report made at build time
+}
+
+export interface Busy {
+  what: string;
+  stage: string;
+  fraction: number;
+  silent: number; // seconds without a sign of life, 0 while all is well
+}
+
+export interface Failure {
+  title: string;
+  errors: Diagnostic[];
+}
+
+export const examples = [
+  { name: "lenet5", title: "LeNet-5" },
+  { name: "resnet18_cifar", title: "ResNet-18, 32 × 32" },
+  { name: "resnet18", title: "ResNet-18" },
+  { name: "resnet50", title: "ResNet-50" },
+  { name: "mobilenet_v2", title: "MobileNetV2" },
+  { name: "vit_b_16", title: "ViT-B/16" },
+  { name: "gpt2_small", title: "GPT-2 small" },
+];
+
+export const source = signal<Source | null>(null);
+export const settings = signal<Settings>({});
+export const shown = signal<Shown | null>(null);
+export const selection = signal<number | null>(null); // layer id
+export const busy = signal<Busy | null>(null);
+export const failure = signal<Failure | null>(null);
+export const notice = signal<string | null>(null);
+export const presets = signal<Preset[]>([]);
+export const stopped = signal(false); // the user cancelled: no recompute until asked
+
+export const report = computed(() => shown.value?.report ?? null);
+export const selected = computed<Layer | null>(() =>
+  selection.value === null ? null : (report.value?.layers[selection.value] ?? null),
+);
+const settingsText = computed(() => JSON.stringify(settings.value));
+export const stale = computed(
+  () =>
+    shown.value !== null &&
+    (shown.value.source.key !== source.value?.key || JSON.stringify(shown.value.settings) !== settingsText.value),
+);
+
+export const engine = new EngineClient();
+
+let keys = 0;
+let sender: { engine: string; figures: Figures } | null = null; // of the link that was opened, until compared
+
+const generated = (name: string) => `${import.meta.env.BASE_URL}generated/${name}`;
+
+async function fetched(name: string): Promise<Response> {
+  const response = await fetch(generated(name));
+  if (!response.ok) throw new Error(`${name} could not be loaded (${response.status})`);
+  return response;
+}
+
+function exampleSource(name: string): Source {
+  let blob: Promise<Blob> | null = null;
+  const load = () => {
+    blob ??= fetched(`models/${name}.onnx`).then((response) => response.blob());
+    blob.catch(() => (blob = null));
+    return blob;
+  };
+  return { key: ++keys, name: `${name}.onnx`, example: name, fromLink: false, load };
+}
+
+const fileSource = (name: string, file: Blob, fromLink = false): Source => ({
+  key: ++keys,
+  name,
+  example: null,
+  fromLink,
+  load: () => Promise.resolve(file),
+});
+
+const problem = (message: string, hint: string): Diagnostic => ({ code: "page", message, node: "", tensor: "", hint });
+const reasonOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
+
+// The same layer in another report: ids of backward and optimizer layers shift with what trains.
+function sameLayer(old: Layer | undefined, next: Report): number | null {
+  if (!old) return null;
+  const same = (layer: Layer | undefined) =>
+    layer !== undefined && layer.name === old.name && layer.phase === old.phase && layer.role === old.role;
+  if (same(next.layers[old.id])) return old.id;
+  return next.layers.find(same)?.id ?? null;
+}
+
+export function headline(of: Report): Figures {
+  return {
+    peak_bytes: of.memory.peak,
+    saved_bytes: of.memory.activations,
+    forward_macs: of.model.forward_macs,
+    step_cycles: of.step?.latency_cycles ?? null,
+    step_pj: of.step?.energy_pj ?? null,
+  };
+}
+
+function compareWithSender(report: Report) {
+  if (!sender) return;
+  const mine = headline(report);
+  const names = Object.keys(mine) as (keyof Figures)[];
+  const changed = names.filter((name) => mine[name] !== sender!.figures[name]);
+  const versions = sender.engine === report.engine.version ? `engine ${report.engine.version}` : `engine ${sender.engine} then, ${report.engine.version} now`;
+  notice.value = changed.length
+    ? `Figures differ from the sender's (${versions}): ${changed
+        .map((name) => `${name.replaceAll("_", " ")} ${String(sender!.figures[name])} → ${String(mine[name])}`)
+        .join(", ")}.`
+    : `Restored from a link: the figures equal the sender's (${versions}).`;
+  sender = null;
+}
+
+function show(next: Shown) {
+  batch(() => {
+    const before = shown.value;
+    if (before?.source.key === next.source.key && selection.value !== null) {
+      selection.value = sameLayer(before.report.layers[selection.value], next.report);
+    } else if (selection.value !== null && !next.report.layers[selection.value]) {
+      selection.value = null;
+    }
+    shown.value = next;
+    failure.value = null;
+    compareWithSender(next.report);
+  });
+}
+
+async function perform(what: string, from: Source, task: Task) {
+  stopped.value = false;
+  const mine: Busy = { what, stage: engine.version ? "starting" : "loading the engine", fraction: 0, silent: 0 };
+  let current = mine;
+  const update = (change: Partial<Busy>) => {
+    if (busy.value === current) busy.value = current = { ...current, ...change };
+  };
+  busy.value = current;
+  try {
+    const model: Model = { key: from.key, name: from.name, file: await from.load() };
+    return await engine.run(model, task, {
+      progress: (stage, fraction) => update({ stage, fraction, silent: 0 }),
+      silent: (seconds) => update({ silent: seconds }),
+    });
+  } finally {
+    if (busy.value === current) busy.value = null;
+  }
+}
+
+// Analyses the model with the settings as they are now. `previous` is what to go back to when the file is no model.
+export async function analyze(previous: { source: Source | null; settings: Settings } | null = null) {
+  const from = source.value;
+  if (!from) return;
+  const asked = settings.value;
+  try {
+    const { result, reading } = await perform(`Analysing ${from.name}`, from, { kind: "analyze", settings: asked });
+    if (source.value !== from || settings.value !== asked) return; // a later change has its own analysis
+    if (result.kind === "report") {
+      show({ ...result, source: from, settings: asked, reading });
+    } else if (result.kind === "errors") {
+      batch(() => {
+        const opened = reading !== null;
+        failure.value = { title: `${from.name} could not be ${opened ? "analysed" : "opened"}`, errors: result.errors };
+        if (!opened && previous?.source) {
+          source.value = previous.source;
+          settings.value = previous.settings;
+        }
+      });
+    }
+  } catch (error) {
+    failure.value = {
+      title: `${from.name} could not be analysed`,
+      errors: [problem(reasonOf(error), "Try again; if it happens again, reload the page.")],
+    };
+  }
+}
+
+let timer = 0;
+const settle = 300; // ms after the last change of a setting
+
+export function change(part: Partial<Settings>) {
+  settings.value = { ...settings.value, ...part };
+  clearTimeout(timer);
+  timer = window.setTimeout(() => {
+    if (stale.value) void analyze();
+  }, settle);
+}
+
+export function cancel() {
+  clearTimeout(timer);
+  stopped.value = true;
+  busy.value = null;
+  void engine.cancel();
+}
+
+// A new model keeps the machine and the recipe; what named parts of the old model goes.
+const carriedOver = ({ batch: _batch, dims: _dims, output: _output, train: _train, freeze: _freeze, ...rest }: Settings) => {
+  const { assume_batch_norm: _assume, ...kept } = rest;
+  return kept;
+};
+
+function openSource(next: Source, with_: Settings, at: number | null = null) {
+  clearTimeout(timer);
+  const previous = { source: source.value, settings: settings.value };
+  batch(() => {
+    source.value = next;
+    settings.value = with_;
+    selection.value = at;
+    failure.value = null;
+    notice.value = null;
+  });
+  void analyze(previous);
+}
+
+export const openExample = (name: string) => openSource(exampleSource(name), carriedOver(settings.value));
+
+export function openShared({ state, structure }: Shared) {
+  if (!structure && !("example" in state.model)) {
+    settings.value = state.settings;
+    notice.value = `This link holds the settings for ${state.model.name}, not the model: drop the file to apply them.`;
+    waiting = state;
+    return;
+  }
+  sender = state.figures ? { engine: state.engine, figures: state.figures } : null;
+  const next = structure
+    ? fileSource("name" in state.model ? state.model.name : state.model.example, new Blob([structure]), true)
+    : exampleSource("example" in state.model ? state.model.example : "");
+  openSource(next, state.settings, state.selection);
+}
+
+let waiting: SharedState | null = null; // a settings link whose model the reader has yet to drop
+
+const extension = (name: string) => /\.[^.]*$/.exec(name.toLowerCase())?.[0] ?? "";
+
+async function openText(file: File): Promise<void> {
+  const text = await file.text();
+  const json: unknown = extension(file.name) === ".json" ? JSON.parse(text) : (await import("yaml")).parse(text);
+  const shared = await decodeFile(json);
+  if (shared) return openShared(shared);
+  if (typeof json !== "object" || json === null || Array.isArray(json)) throw new Error("it holds no hardware description");
+  failure.value = null;
+  change({ hardware: { name: file.name.replace(/\.[^.]*$/, ""), ...json } });
+}
+
+// A dropped or picked file: a model, a hardware description (JSON or YAML), or a .monet.json.
+export async function openFile(file: File) {
+  if (![".json", ".yaml", ".yml"].includes(extension(file.name))) {
+    const kept = waiting?.model && "name" in waiting.model && waiting.model.name === file.name ? waiting : null;
+    waiting = null;
+    if (kept?.figures) sender = { engine: kept.engine, figures: kept.figures };
+    return openSource(fileSource(file.name, file), kept?.settings ?? carriedOver(settings.value), kept?.selection ?? null);
+  }
+  try {
+    await openText(file);
+  } catch (error) {
+    failure.value = {
+      title: `${file.name} could not be read`,
+      errors: [problem(reasonOf(error), "Drop an ONNX model, a hardware description as JSON or YAML, or a .monet.json file.")],
+    };
+  }
+}
+
+export async function structure(shortNames: boolean): Promise<Uint8Array<ArrayBuffer>> {
+  const from = source.value;
+  if (!from) throw new Error("no model is open");
+  const { result } = await perform("Writing the structure", from, { kind: "structure", shortNames });
+  if (result.kind !== "bytes") throw new Error("the structure could not be written");
+  return result.bytes;
+}
+
+// Null when it was refused; the failure then says why.
+export async function trainingGraph(): Promise<Uint8Array<ArrayBuffer> | null> {
+  const from = source.value;
+  if (!from) return null;
+  const task = { kind: "training-graph", settings: settings.value } as const;
+  const { result } = await perform("Writing the training graph", from, task);
+  if (result.kind === "errors") failure.value = { title: "The training graph could not be written", errors: result.errors };
+  return result.kind === "bytes" ? result.bytes : null;
+}
+
+export function sharedState(): SharedState {
+  const from = source.value;
+  return {
+    engine: report.value?.engine.version ?? "",
+    settings: settings.value,
+    selection: selection.value,
+    figures: report.value && !stale.value ? headline(report.value) : null,
+    model: from?.example ? { example: from.example } : { name: from?.name ?? "" },
+  };
+}
+
+const isFirst = (state: SharedState) =>
+  "example" in state.model &&
+  state.model.example === first.example &&
+  state.selection === null &&
+  JSON.stringify(state.settings) === JSON.stringify(first.settings);
+
+// The address follows the state, without entries in the history; a structure is in it only by a link made on request.
+function keepAddress() {
+  let timer = 0;
+  effect(() => {
+    if (!source.value || !shown.value || source.value.fromLink) return;
+    const state = sharedState();
+    clearTimeout(timer);
+    timer = window.setTimeout(async () => {
+      const bare = location.pathname + location.search;
+      const next = isFirst(state) ? bare : `${bare}#${await encodeLink({ state, structure: null })}`;
+      history.replaceState(null, "", next);
+    }, 150);
+  });
+}
+
+async function openFirst() {
+  const from = exampleSource(first.example);
+  const text = await (await fetched("first.report.json")).text();
+  batch(() => {
+    source.value = from;
+    settings.value = first.settings;
+    show({ source: from, settings: first.settings, report: JSON.parse(text) as Report, text, reading: null, milliseconds: null });
+  });
+}
+
+async function openAddress(): Promise<boolean> {
+  try {
+    const shared = await decodeLink(location.hash.slice(1));
+    if (!shared) return false;
+    if (isFirst({ ...shared.state, selection: null }) && !shared.structure) {
+      await openFirst();
+      selection.value = shared.state.selection;
+      if (shared.state.figures) {
+        sender = { engine: shared.state.engine, figures: shared.state.figures };
+        compareWithSender(report.value!);
+      }
+    } else {
+      openShared(shared);
+    }
+    return source.value !== null;
+  } catch (error) {
+    notice.value = error instanceof LinkError ? error.message : reasonOf(error);
+    return false;
+  }
+}
+
+export async function boot() {
+  void fetched("presets.json")
+    .then((response) => response.json())
+    .then((list: Preset[]) => (presets.value = list));
+  if (!(await openAddress())) {
+    const kept = settings.value;
+    await openFirst();
+    if (waiting) settings.value = kept;
+  }
+  keepAddress();
+  addEventListener("hashchange", () => void openAddress());
+  requestIdleCallback(() => void engine.start().catch(() => {})); // the first job says what is wrong
+}

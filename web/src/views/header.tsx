@@ -1,0 +1,88 @@
+// The top of the page: what this is, how to open a model, share, theme.
+import { signal } from "@preact/signals";
+import { useRef } from "preact/hooks";
+import { examples, openExample, openFile, source } from "../state";
+import { sharing } from "./share";
+
+type Theme = "light" | "dark";
+
+const dark = matchMedia("(prefers-color-scheme: dark)");
+const chosenTheme = (): Theme =>
+  (document.documentElement.dataset.theme as Theme | undefined) ?? (dark.matches ? "dark" : "light");
+const theme = signal<Theme>(chosenTheme());
+dark.addEventListener("change", () => (theme.value = chosenTheme()));
+
+function toggleTheme() {
+  const next: Theme = theme.value === "dark" ? "light" : "dark";
+  theme.value = next;
+  document.documentElement.dataset.theme = next;
+  try {
+    localStorage.setItem("monet-theme", next);
+  } catch {
+    // Storage is off: the choice holds until the page is closed.
+  }
+}
+
+export function Header() {
+  const picker = useRef<HTMLInputElement>(null);
+  const example = source.value?.example ?? "";
+  return (
+    <header class="top">
+      <div class="brand">
+        <img src="./favicon.svg" alt="" width="28" height="28" />
+        <div>
+          <h1>MONET</h1>
+          <p>What training a neural network costs, read from its ONNX file</p>
+        </div>
+      </div>
+      <div class="actions">
+        <input
+          ref={picker}
+          type="file"
+          class="hidden"
+          aria-label="Model, hardware or .monet.json file"
+          accept=".onnx,.json,.yaml,.yml"
+          tabIndex={-1}
+          onChange={(event) => {
+            const file = event.currentTarget.files?.[0];
+            if (file) void openFile(file);
+            event.currentTarget.value = "";
+          }}
+        />
+        <button type="button" class="primary" onClick={() => picker.current?.click()}>
+          Open model…
+        </button>
+        <select
+          aria-label="Examples"
+          value={example}
+          onChange={(event) => event.currentTarget.value && openExample(event.currentTarget.value)}
+        >
+          <option value="">Examples</option>
+          {examples.map(({ name, title }) => (
+            <option key={name} value={name}>
+              {title}
+            </option>
+          ))}
+        </select>
+        <button type="button" onClick={() => (sharing.value = true)} disabled={!source.value}>
+          Share
+        </button>
+        <button
+          type="button"
+          class="icon"
+          aria-label={theme.value === "dark" ? "Light theme" : "Dark theme"}
+          title={theme.value === "dark" ? "Light theme" : "Dark theme"}
+          onClick={toggleTheme}
+        >
+          <svg viewBox="0 0 20 20" width="18" height="18" aria-hidden="true">
+            {theme.value === "dark" ? (
+              <path d="M10 5a5 5 0 1 0 0 10 5 5 0 0 0 0-10zm-.8-5h1.6v3H9.2zm0 17h1.6v3H9.2zM0 9.2h3v1.6H0zm17 0h3v1.6h-3zM2.4 3.5l1.1-1.1 2.1 2.1-1.1 1.1zm12 12 1.1-1.1 2.1 2.1-1.1 1.1zm2.1-13.1 1.1 1.1-2.1 2.1-1.1-1.1zm-12 12 1.1 1.1-2.1 2.1-1.1-1.1z" />
+            ) : (
+              <path d="M8 2a8 8 0 1 0 10 10A7 7 0 0 1 8 2z" />
+            )}
+          </svg>
+        </button>
+      </div>
+    </header>
+  );
+}

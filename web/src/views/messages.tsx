@@ -1,0 +1,122 @@
+// What the page has to say: failures, warnings, progress, notices.
+import type { Diagnostic } from "../engine/report";
+import { percent } from "../format";
+import { analyze, busy, cancel, change, failure, notice, report, settings, shown, source, stale, stopped } from "../state";
+
+function Problem({ problem }: { problem: Diagnostic }) {
+  const where = [problem.node, problem.tensor].filter((name) => name && !problem.message.includes(name));
+  return (
+    <li>
+      <p class="message">{problem.message}</p>
+      {where.length > 0 && <p class="where">{where.join(" · ")}</p>}
+      {problem.hint && <p class="hint">{problem.hint}</p>}
+    </li>
+  );
+}
+
+export function Failures() {
+  const failed = failure.value;
+  if (!failed) return null;
+  return (
+    <section class="card failure" role="alert">
+      <div class="figure-head">
+        <h2>{failed.title}</h2>
+        <button type="button" class="quiet" onClick={() => (failure.value = null)}>
+          Dismiss
+        </button>
+      </div>
+      <ul class="problems">
+        {failed.errors.map((problem, index) => (
+          <Problem key={index} problem={problem} />
+        ))}
+      </ul>
+      {shown.value && <p class="muted">The results below are those of {shown.value.source.name}, analysed before.</p>}
+    </section>
+  );
+}
+
+export function Notice() {
+  if (!notice.value) return null;
+  return (
+    <section class="card notice" role="status">
+      <p>{notice.value}</p>
+      <button type="button" class="quiet" onClick={() => (notice.value = null)}>
+        Dismiss
+      </button>
+    </section>
+  );
+}
+
+// Progress of what runs; a way to go on after a cancel.
+export function Progress() {
+  const running = busy.value;
+  if (running) {
+    return (
+      <div class="progress" role="status">
+        <progress max="1" value={running.fraction} aria-label={running.what} />
+        <span class="grow">
+          {running.what}: {running.stage} {running.fraction > 0 && percent(running.fraction)}
+          {running.silent > 0 && `, no sign of life for ${running.silent} s`}
+        </span>
+        <button type="button" onClick={cancel}>
+          Cancel
+        </button>
+      </div>
+    );
+  }
+  if (!stale.value || failure.value) return null;
+  return (
+    <div class="progress" role="status">
+      <span class="grow">{stopped.value ? "Cancelled." : "Settings have changed."} The results are those of the settings before.</span>
+      <button type="button" onClick={() => void analyze()} disabled={!source.value}>
+        Recompute
+      </button>
+    </div>
+  );
+}
+
+export const exportSnippet = `torch.onnx.export(model.train(), example, "model.onnx",
+    training=torch.onnx.TrainingMode.TRAINING,
+    do_constant_folding=False)`;
+
+// Beside the figure that it makes doubtful (never a silent headline).
+export function InferenceExport() {
+  if (!report.value?.model.inference_export) return null;
+  return (
+    <div class="caution" role="note" aria-label="Inference export">
+      <p>
+        <strong>This looks like an inference export.</strong> Its BatchNorms are folded away or its dropouts gone: training the real
+        model keeps more activations than shown.
+      </p>
+      <details>
+        <summary>Export that keeps them</summary>
+        <pre>
+          <code>{exportSnippet}</code>
+        </pre>
+      </details>
+      {!settings.value.assume_batch_norm && (
+        <button type="button" onClick={() => change({ assume_batch_norm: true })}>
+          Assume BatchNorm after each Conv
+        </button>
+      )}
+    </div>
+  );
+}
+
+export function Warnings() {
+  const warnings = report.value?.warnings ?? [];
+  if (!warnings.length) return null;
+  const forwardOnly = report.value!.training === null;
+  return (
+    <details class="card warnings" open={forwardOnly}>
+      <summary>
+        {forwardOnly ? "Forward only: why no training step could be built" : `${warnings.length} ${warnings.length === 1 ? "warning" : "warnings"}`}
+      </summary>
+      <ul class="problems">
+        {warnings.map((warning, index) => (
+          <Problem key={index} problem={warning} />
+        ))}
+      </ul>
+    </details>
+  );
+}

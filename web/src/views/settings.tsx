@@ -1,0 +1,307 @@
+// The settings: every change is analysed after a moment.
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { Dtype, PrecisionPerClass, Settings } from "../engine/report";
+import { bytes, exactBytes, parseBytes, words } from "../format";
+import { change, openFile, presets, report, settings, source } from "../state";
+
+interface Option {
+  value: string;
+  label: string;
+}
+
+const options = (labels: Record<string, string>): Option[] => Object.entries(labels).map(([value, label]) => ({ value, label }));
+
+const optimizers = options({ sgd: "SGD", momentum: "SGD with momentum", adam: "Adam" });
+const losses = options({ auto: "Automatic", cross_entropy: "Cross-entropy", mse: "Mean squared error", sum: "Sum of the output" });
+const dtypes: Dtype[] = ["model", "fp32", "fp16", "bf16"];
+const precisions = options({
+  model: "As in the model",
+  fp32: "fp32",
+  fp16: "fp16",
+  bf16: "bf16",
+  mixed_fp16: "Mixed fp16, fp32 master weights",
+  mixed_bf16: "Mixed bf16, fp32 master weights",
+  per_class: "Per class…",
+});
+const updates = options({ end: "After the backward pass", immediate: "As soon as a gradient is complete" });
+const batchNorms = options({ batch: "Batch statistics", frozen: "Frozen running statistics" });
+
+function Field({ id, label, hint, children }: { id: string; label: string; hint?: ComponentChildren; children: ComponentChildren }) {
+  return (
+    <div class="field">
+      <label for={id}>{label}</label>
+      {children}
+      {hint && <p class="hint">{hint}</p>}
+    </div>
+  );
+}
+
+function Select({ id, label, value, list, onChange }: { id: string; label: string; value: string; list: Option[]; onChange(value: string): void }) {
+  return (
+    <Field id={id} label={label}>
+      <select id={id} value={value} onChange={(event) => onChange(event.currentTarget.value)}>
+        {list.map((option) => (
+          <option key={option.value} value={option.value}>
+            {option.label}
+          </option>
+        ))}
+      </select>
+    </Field>
+  );
+}
+
+interface TextProps<T> {
+  id: string;
+  label: string;
+  value: T;
+  show(value: T): string;
+  read(text: string): T | undefined; // undefined: not valid
+  placeholder?: string;
+  hint?: ComponentChildren;
+  wrong: string;
+  numeric?: boolean;
+  onChange(value: T): void;
+}
+
+// A text whose value is taken while typing as soon as it is valid.
+function Text<T>({ id, label, value, show, read, placeholder, hint, wrong, numeric, onChange }: TextProps<T>) {
+  const [text, setText] = useState(show(value));
+  const own = useRef(value);
+  useEffect(() => {
+    // Changed from elsewhere (another model, a link): show that.
+    if (JSON.stringify(value) !== JSON.stringify(own.current)) setText(show(value));
+    own.current = value;
+  }, [value]);
+  const bad = read(text) === undefined;
+  return (
+    <Field id={id} label={label} hint={bad ? wrong : hint}>
+      <input
+        id={id}
+        type="text"
+        inputMode={numeric ? "numeric" : "text"}
+        autocomplete="off"
+        spellcheck={false}
+        value={text}
+        placeholder={placeholder}
+        aria-invalid={bad}
+        onInput={(event) => {
+          const next = event.currentTarget.value;
+          setText(next);
+          const parsed = read(next);
+          if (parsed === undefined || JSON.stringify(parsed) === JSON.stringify(own.current)) return;
+          own.current = parsed;
+          onChange(parsed);
+        }}
+      />
+    </Field>
+  );
+}
+
+const readCount = (text: string): number | null | undefined => {
+  if (text.trim() === "") return null;
+  const value = Number(text);
+  return Number.isInteger(value) && value >= 1 ? value : undefined;
+};
+
+const readList = (text: string) =>
+  text
+    .split(/[,\n]/)
+    .map((pattern) => pattern.trim())
+    .filter(Boolean);
+
+function Hardware() {
+  const picker = useRef<HTMLInputElement>(null);
+  const { hardware = "none" } = settings.value;
+  const own = typeof hardware === "object" ? String(hardware.name ?? "own hardware") : null;
+  const described = report.value?.hardware;
+  return (
+    <div class="field">
+      <label for="hardware">Hardware</label>
+      <select
+        id="hardware"
+        value={own === null ? String(hardware) : "own"}
+        onChange={(event) => {
+          const { value } = event.currentTarget;
+          if (value === "file") {
+            event.currentTarget.value = own === null ? String(hardware) : "own";
+            picker.current?.click();
+          } else if (value !== "own") {
+            change({ hardware: value });
+          }
+        }}
+      >
+        <option value="none">None: memory and operations only</option>
+        {presets.value.map(({ name, title }) => (
+          <option key={name} value={name}>
+            {title || name}
+          </option>
+        ))}
+        {own !== null && <option value="own">{own}</option>}
+        <option value="file">From a file…</option>
+      </select>
+      <input
+        ref={picker}
+        type="file"
+        class="hidden"
+        aria-label="Hardware description file"
+        accept=".json,.yaml,.yml"
+        tabIndex={-1}
+        onChange={(event) => {
+          const file = event.currentTarget.files?.[0];
+          if (file) void openFile(file);
+          event.currentTarget.value = "";
+        }}
+      />
+      {described && <p class="hint">{described.description || "Or drop a Stream or ZigZag description on the page."}</p>}
+    </div>
+  );
+}
+
+function Dims() {
+  const dims = report.value?.model.dims ?? [];
+  const values = settings.value.dims ?? {};
+  if (!dims.length) return null;
+  return (
+    <fieldset class="dims">
+      <legend>Open dimensions</legend>
+      {dims.map(({ name, tensor, axis, value, defaulted }) => {
+        const id = `dim-${name}`;
+        return (
+          <div class={`chip ${defaulted ? "defaulted" : ""}`} key={name} title={`Axis ${axis} of ${tensor}`}>
+            <label for={id}>{name}</label>
+            <input
+              id={id}
+              type="text"
+              inputMode="numeric"
+              value={String(values[name] ?? value)}
+              onChange={(event) => {
+                const next = readCount(event.currentTarget.value);
+                const { [name]: _, ...others } = values;
+                if (next === undefined) event.currentTarget.value = String(values[name] ?? value);
+                else change({ dims: next === null ? others : { ...others, [name]: next } });
+              }}
+            />
+            {defaulted && <span class="badge">defaulted to 1</span>}
+          </div>
+        );
+      })}
+    </fieldset>
+  );
+}
+
+function Precision() {
+  const { precision = "model" } = settings.value;
+  const perClass = typeof precision === "object" ? precision : null;
+  const set = (part: Partial<PrecisionPerClass>) => perClass && change({ precision: { ...perClass, ...part } });
+  const start: PrecisionPerClass = {
+    parameters: "model",
+    gradients: "model",
+    activations: "model",
+    optimizer_state: "model",
+    master_weights: false,
+  };
+  return (
+    <>
+      <Select
+        id="precision"
+        label="Precision"
+        value={perClass ? "per_class" : String(precision)}
+        list={precisions}
+        onChange={(value) => change({ precision: value === "per_class" ? start : value })}
+      />
+      {perClass && (
+        <div class="per-class">
+          {(["parameters", "gradients", "activations", "optimizer_state"] as const).map((name) => (
+            <Select
+              key={name}
+              id={`precision-${name}`}
+              label={words(name)}
+              value={perClass[name]}
+              list={dtypes.map((value) => ({ value, label: value }))}
+              onChange={(value) => set({ [name]: value as Dtype })}
+            />
+          ))}
+          <label class="check">
+            <input type="checkbox" checked={perClass.master_weights} onChange={(event) => set({ master_weights: event.currentTarget.checked })} />
+            fp32 master weights
+          </label>
+        </div>
+      )}
+    </>
+  );
+}
+
+const patterns = (name: "train" | "freeze", label: string, placeholder: string, hint: string) => (
+  <Text<string[]>
+    id={name}
+    label={label}
+    value={settings.value[name] ?? []}
+    show={(list) => list.join(", ")}
+    read={readList}
+    placeholder={placeholder}
+    hint={hint}
+    wrong=""
+    onChange={(list) => change({ [name]: list } as Partial<Settings>)}
+  />
+);
+
+export function SettingsPanel() {
+  const { value } = settings;
+  const offchip = report.value?.hardware?.offchip_bytes;
+  const first = report.value?.model.inputs[0];
+  return (
+    <form class="settings" aria-label="Settings" onSubmit={(event) => event.preventDefault()} key={source.value?.key}>
+      <Hardware />
+      <Text<number | null>
+        id="capacity"
+        label="Memory capacity"
+        value={value.capacity_bytes ?? null}
+        show={(size) => (size === null ? "" : parseBytes(bytes(size)) === size ? bytes(size) : exactBytes(size))}
+        read={(text) => (text.trim() === "" ? null : (parseBytes(text) ?? undefined))}
+        placeholder={offchip ? `the hardware's: ${bytes(offchip)}` : "none; e.g. 8 GB"}
+        wrong="A size such as 512 MB, 8 GB or 4 GiB"
+        onChange={(capacity_bytes) => change({ capacity_bytes })}
+      />
+      <Text<number | null>
+        id="batch"
+        label="Batch"
+        value={value.batch ?? null}
+        show={(batch) => (batch === null ? "" : String(batch))}
+        read={readCount}
+        placeholder={first?.shape.length ? `the model's: ${first.shape[0]}` : "the model's"}
+        wrong="A whole number from 1"
+        numeric
+        onChange={(batch) => change({ batch })}
+      />
+      <Dims />
+      <Select id="optimizer" label="Optimizer" value={value.optimizer ?? "sgd"} list={optimizers} onChange={(optimizer) => change({ optimizer })} />
+      <Precision />
+      <details>
+        <summary>More settings</summary>
+        <Select id="loss" label="Loss" value={value.loss ?? "auto"} list={losses} onChange={(loss) => change({ loss })} />
+        {(report.value?.model.outputs.length ?? 0) > 1 && (
+          <Select
+            id="output"
+            label="Output of the loss"
+            value={value.output ?? ""}
+            list={[{ value: "", label: "Automatic" }, ...report.value!.model.outputs.map(({ name }) => ({ value: name, label: name }))]}
+            onChange={(output) => change({ output })}
+          />
+        )}
+        <Select id="update" label="Updates run" value={value.update ?? "end"} list={updates} onChange={(update) => change({ update })} />
+        <Select id="batch-norm" label="BatchNorm" value={value.batch_norm ?? "batch"} list={batchNorms} onChange={(batch_norm) => change({ batch_norm })} />
+        <label class="check">
+          <input
+            type="checkbox"
+            checked={value.assume_batch_norm ?? false}
+            onChange={(event) => change({ assume_batch_norm: event.currentTarget.checked })}
+          />
+          Assume BatchNorm after each Conv
+        </label>
+        {patterns("train", "Train only", "all parameters", "Names with * and ?, separated by commas")}
+        {patterns("freeze", "Freeze", "nothing", "e.g. layer1.*, conv1.weight")}
+      </details>
+    </form>
+  );
+}
