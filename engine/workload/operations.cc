@@ -1,0 +1,192 @@
+#include "engine/workload/operations.h"
+
+#include <map>
+#include <string_view>
+
+#include "engine/workload/saturating.h"
+#include "engine/workload/work.h"
+
+namespace monet {
+
+namespace {
+
+constexpr int kSpecial = 4;                     // reciprocal, reciprocal square root, exp2, log2, sine, cosine
+constexpr int kDiv = kSpecial + 1;              // a * (1 / b)
+constexpr int kSqrt = kSpecial + 1;             // x * (1 / sqrt x)
+constexpr int kExp = kSpecial + 1;              // exp2(x * log2 e)
+constexpr int kLog = kSpecial + 1;              // log2(x) * ln 2
+constexpr int kPow = 2 * kSpecial + 1;          // exp2(y * log2 x)
+constexpr int kSigmoid = kExp + 1 + kSpecial;   // 1 / (1 + exp(-x)), the sign in the constant
+constexpr int kTanh = kExp + 1 + kSpecial + 2;  // 1 - 2 / (1 + exp(2x))
+constexpr int kSoftplus = kExp + 1 + kLog;      // log(1 + exp x)
+// Abramowitz and Stegun 7.1.26: t = 1 / (1 + p|x|): |x|, multiply, add, reciprocal; a polynomial of degree 5 in t
+// without constant term: 5 multiplies, 4 adds; times exp(-x x): 2 multiplies, exp; 1 minus it, and the sign.
+constexpr int kErf = (2 + 1 + kSpecial) + 9 + (2 + kExp) + 2;
+// Inverse and hyperbolic functions by their logarithmic or exponential forms.
+constexpr int kSinh = kExp + kSpecial + 2;    // (e - 1/e) / 2
+constexpr int kAsinh = 2 + kSqrt + 1 + kLog;  // log(x + sqrt(x x + 1))
+constexpr int kAtanh = 2 + kDiv + kLog + 1;   // log((1 + x) / (1 - x)) / 2
+// Abramowitz and Stegun 4.4.49 for atan (reciprocal for the range, x x, degree 8 in it, times x, select); 4.4.46 for
+// asin and acos (degree 7 times sqrt(1 - x)).
+constexpr int kAtan = kSpecial + 1 + 16 + 2;
+constexpr int kAsin = 14 + 1 + kSqrt + 2;
+
+// Per element of output 0, and per element of input 0 (reductions).
+struct Cost {
+  int output = 0;
+  int input = 0;
+};
+
+// clang-format off
+const std::map<std::string_view, Cost>& table() {
+  static const std::map<std::string_view, Cost> costs = {
+    // Elementwise arithmetic, logic and comparison.
+    {"Abs", {1}}, {"Add", {1}}, {"And", {1}}, {"BitShift", {1}}, {"BitwiseAnd", {1}}, {"BitwiseNot", {1}},
+    {"BitwiseOr", {1}}, {"BitwiseXor", {1}}, {"Cast", {1}}, {"CastLike", {1}}, {"Ceil", {1}}, {"Equal", {1}},
+    {"Floor", {1}}, {"Greater", {1}}, {"GreaterOrEqual", {1}}, {"IsInf", {1}}, {"IsNaN", {1}}, {"Less", {1}},
+    {"LessOrEqual", {1}}, {"Mul", {1}}, {"Neg", {1}}, {"Not", {1}}, {"Or", {1}}, {"Round", {1}}, {"Sign", {1}},
+    {"Sub", {1}}, {"Where", {1}}, {"Xor", {1}},
+    {"Clip", {2}}, {"Div", {kDiv}}, {"Mod", {kDiv + 3}},  // a - b floor(a / b)
+    {"Reciprocal", {kSpecial}}, {"Sqrt", {kSqrt}}, {"Pow", {kPow}},
+    {"Exp", {kExp}}, {"Log", {kLog}}, {"Erf", {kErf}},
+    {"Sin", {kSpecial}}, {"Cos", {kSpecial}}, {"Tan", {2 * kSpecial + kDiv}},
+    {"Sinh", {kSinh}}, {"Cosh", {kSinh}}, {"Tanh", {kTanh}},
+    {"Asin", {kAsin}}, {"Acos", {kAsin}}, {"Atan", {kAtan}},
+    {"Asinh", {kAsinh}}, {"Acosh", {kAsinh}}, {"Atanh", {kAtanh}},
+    // Activations.
+    {"Relu", {1}}, {"ThresholdedRelu", {2}}, {"LeakyRelu", {2}}, {"PRelu", {2}},
+    {"Celu", {kExp + 5}},         // max(0, x) + min(0, a (exp(x / a) - 1)), 1 / a in the constant
+    {"Elu", {kExp + 3}}, {"Selu", {kExp + 4}},
+    {"Gelu", {kErf + 4}},         // x / 2 * (1 + erf(x / sqrt 2)); the tanh form costs less, the bound on it is rounded up
+    {"HardSigmoid", {4}}, {"HardSwish", {5}},
+    {"Mish", {kSoftplus + kTanh + 1}}, {"Shrink", {4}}, {"Sigmoid", {kSigmoid}}, {"Swish", {kSigmoid + 1}},
+    {"Softplus", {kSoftplus}}, {"Softsign", {2 + kDiv}},
+    // Per element: maximum, subtract, exp, add, and multiply by the reciprocal of the sum (or subtract its logarithm).
+    {"Softmax", {4 + kExp}}, {"LogSoftmax", {4 + kExp}}, {"Hardmax", {2}},
+    // Normalisations, mean: add; variance: subtract, square, add; then multiply and add (scale and inverse deviation are
+    // one factor per channel), twice multiply where scale varies inside the normalised group.
+    {"InstanceNormalization", {6}}, {"GroupNormalization", {7}}, {"LayerNormalization", {7}},
+    {"MeanVarianceNormalization", {5}}, {"RMSNormalization", {4}}, {"SimplifiedLayerNormalization", {4}},
+    {"LpNormalization", {2 + kDiv}},
+    // Reductions: per element read, and what closes each result.
+    {"ReduceSum", {0, 1}}, {"ReduceMax", {0, 1}}, {"ReduceMin", {0, 1}}, {"ReduceProd", {0, 1}}, {"ReduceMean", {1, 1}},
+    {"ReduceL1", {0, 2}}, {"ReduceL2", {kSqrt, 2}}, {"ReduceSumSquare", {0, 2}}, {"ReduceLogSum", {kLog, 1}},
+    {"ReduceLogSumExp", {kLog + 1, 3 + kExp}}, {"ArgMax", {0, 1}}, {"ArgMin", {0, 1}}, {"CumSum", {1}},
+    {"TopK", {0, 1}},             // every element meets the threshold at least once
+    {"GlobalAveragePool", {1, 1}}, {"GlobalMaxPool", {0, 1}}, {"GlobalLpPool", {kPow, 2}},
+    // Losses: those of LogSoftmax, then one product and sum per row.
+    {"SoftmaxCrossEntropyLoss", {0, 4 + kExp}}, {"NegativeLogLikelihoodLoss", {0, 0}},
+    // Training-mode Dropout: mask and scale; the random number is not counted.
+    {"Dropout", {2}}, {"Bernoulli", {1}},
+    // Quantisation: scale, round, add, clip; back: subtract, scale.
+    {"QuantizeLinear", {5}}, {"DequantizeLinear", {2}}, {"DynamicQuantizeLinear", {7}},
+    {"Range", {2}}, {"MaxUnpool", {0}},
+    // Data movement and shape arithmetic.
+    {"Compress", {}}, {"Concat", {}}, {"Constant", {}}, {"ConstantOfShape", {}}, {"CenterCropPad", {}},
+    {"DepthToSpace", {}}, {"Expand", {}}, {"EyeLike", {}}, {"Flatten", {}}, {"Gather", {}}, {"GatherElements", {}},
+    {"GatherND", {}}, {"Identity", {}}, {"NonZero", {}}, {"OneHot", {}}, {"Pad", {}}, {"Reshape", {}},
+    {"ReverseSequence", {}}, {"Shape", {}}, {"Size", {}}, {"Slice", {}}, {"SpaceToDepth", {}}, {"Split", {}},
+    {"Squeeze", {}}, {"Tile", {}}, {"Transpose", {}}, {"Trilu", {}}, {"Unsqueeze", {}},
+    // By attributes and shapes, in special_cost.
+    {"AveragePool", {}}, {"BatchNormalization", {}}, {"LRN", {}}, {"LpPool", {}}, {"Max", {}}, {"MaxPool", {}},
+    {"Mean", {}}, {"Min", {}}, {"Resize", {}}, {"Scatter", {}}, {"ScatterElements", {}}, {"ScatterND", {}}, {"Sum", {}},
+    {"Upsample", {}},
+  };
+  return costs;
+}
+// clang-format on
+
+int64_t elements_at(const Graph& graph, const std::vector<TensorId>& tensors, size_t index) {
+  if (index >= tensors.size() || tensors[index] == kNone) return 0;
+  return elements(graph.tensors[tensors[index]].shape);
+}
+
+const Shape& shape_at(const Graph& graph, const std::vector<TensorId>& tensors, size_t index) {
+  static const Shape kScalar;
+  return index < tensors.size() && tensors[index] != kNone ? graph.tensors[tensors[index]].shape : kScalar;
+}
+
+int64_t present(const std::vector<TensorId>& tensors) {
+  int64_t count = 0;
+  for (TensorId t : tensors) count += t != kNone;
+  return count;
+}
+
+// Slices along the normalised axis of Softmax and its like: one reciprocal or logarithm each.
+int64_t rows(const Graph& graph, const Node& node) {
+  const Shape& shape = shape_at(graph, node.inputs, 0);
+  int64_t axis = attribute(node, "axis", int64_t{-1});
+  if (axis < 0) axis += static_cast<int64_t>(shape.size());
+  if (axis < 0 || axis >= static_cast<int64_t>(shape.size()) || shape[axis] == 0) return 0;
+  return elements(shape) / shape[axis];
+}
+
+// Linear interpolation between two neighbours is subtract, multiply, add; r axes take 2^r - 1 of them per element;
+// cubic interpolation weighs 4 neighbours per axis: 4^r multiply-adds.
+int64_t resize_cost(const Graph& graph, const Node& node) {
+  std::string mode = attribute(node, "mode", "nearest");
+  if (mode != "linear" && mode != "cubic") return 0;
+  const Shape &in = shape_at(graph, node.inputs, 0), &out = shape_at(graph, node.outputs, 0);
+  int axes = 0;
+  for (size_t i = 0; i < in.size() && i < out.size(); ++i) axes += in[i] != out[i];
+  if (axes > 8) axes = 8;  // no image has more; keeps the power in range
+  return mode == "linear" ? 3 * ((int64_t{1} << axes) - 1) : axes == 0 ? 0 : 2 * (int64_t{1} << (2 * axes));
+}
+
+}  // namespace
+
+bool has_operation_cost(const Node& node) {
+  return is_contraction(node) || (node.domain.empty() && table().count(node.op) > 0);
+}
+
+int64_t operations(const Graph& graph, NodeId id) {
+  const Node& node = graph.nodes[id];
+  if (is_view(node)) return 0;
+  if (is_contraction(node)) {
+    Unit alone;
+    alone.contraction = id;
+    return loop_nest(graph, alone).macs();
+  }
+  int64_t out = elements_at(graph, node.outputs, 0), in = elements_at(graph, node.inputs, 0);
+  auto entry = node.domain.empty() ? table().find(node.op) : table().end();
+  if (entry == table().end()) {
+    int64_t all = 0;
+    for (size_t i = 0; i < node.outputs.size(); ++i) all = saturating_add(all, elements_at(graph, node.outputs, i));
+    return all;
+  }
+  const std::string& op = node.op;
+  if (op == "Sum" || op == "Max" || op == "Min") return saturating_multiply(out, present(node.inputs) - 1);
+  if (op == "Mean") return saturating_multiply(out, present(node.inputs));  // additions, and one factor
+  if (op == "MaxPool" || op == "AveragePool" || op == "LpPool") {
+    // Window sizes: every output compares or adds all of them; an average scales, a norm squares and takes a root.
+    int64_t window = elements(attribute(node, "kernel_shape", std::vector<int64_t>{}));
+    if (op == "LpPool") return saturating_multiply(out, saturating_add(saturating_multiply(window, 2), kPow));
+    return saturating_multiply(out, saturating_add(window, op == "AveragePool" ? 1 : 0));
+  }
+  if (op == "BatchNormalization") {
+    // Batch statistics as the other normalisations; running ones fold into one factor and one addend per channel.
+    return saturating_multiply(out, attribute(node, "training_mode", int64_t{0}) != 0 ? 6 : 2);
+  }
+  if (op == "LRN") {
+    // Square, add the window, factor and bias, power, division.
+    int64_t window = attribute(node, "size", int64_t{1});
+    return saturating_multiply(out, saturating_add(window > 0 ? window : 0, 3 + kPow + kDiv));
+  }
+  if (op == "Resize" || op == "Upsample") return saturating_multiply(out, resize_cost(graph, node));
+  if (op == "Scatter" || op == "ScatterElements" || op == "ScatterND") {
+    bool combines = attribute(node, "reduction", "none") != "none";
+    return combines ? elements_at(graph, node.inputs, 2) : 0;
+  }
+  int64_t count =
+      saturating_add(saturating_multiply(out, entry->second.output), saturating_multiply(in, entry->second.input));
+  if (op == "Softmax" || op == "LogSoftmax")
+    count = saturating_add(count, saturating_multiply(rows(graph, node), kSpecial));
+  if (op == "SoftmaxCrossEntropyLoss" || op == "NegativeLogLikelihoodLoss") {
+    // Per label: (the logarithm of the sum, and) subtract or add into the loss.
+    int64_t each = op == "SoftmaxCrossEntropyLoss" ? kLog + 2 : 1;
+    count = saturating_add(count, saturating_multiply(elements_at(graph, node.inputs, 1), each));
+  }
+  return count;
+}
+
+}  // namespace monet

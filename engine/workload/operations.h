@@ -1,0 +1,26 @@
+// Vector operations per operator: what an operator that is no contraction costs on a vector unit, in operations of
+// which a lane does one per cycle (add, subtract, multiply, compare, select, logic, rounding, type conversion: 1).
+//
+// Reciprocal, reciprocal square root, exp2, log2, sine and cosine count 4: the ratio of the throughputs that NVIDIA's
+// CUDA C++ Programming Guide gives in "Arithmetic Instructions" for compute capability 5.x (128 adds, multiplies or
+// fused multiply-adds a cycle against 32 of these) and 8.0 (64 against 16). Everything else is built from these by the
+// formula written beside its entry, e.g. division = reciprocal and multiplication = 5, exp(x) = exp2(x log2 e) = 5.
+//
+// Data movement (Transpose, Concat, Slice, Pad, Gather, ...) and views count no operation; they cost bytes.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/ir/graph.h"
+
+namespace monet {
+
+// Vector operations of one node at its shapes; saturates at INT64_MAX. An operator that the table does not have counts
+// one operation per element of its outputs. A contraction counts one per multiply-accumulate (for those inside a unit
+// whose origin is another operator, such as the gradient of an average pooling).
+int64_t operations(const Graph& graph, NodeId node);
+
+// Whether the table has an entry for the operator; if not, `operations` gives the default.
+bool has_operation_cost(const Node& node);
+
+}  // namespace monet

@@ -1,0 +1,123 @@
+#include "engine/workload/work.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "engine/workload/operations.h"
+#include "engine/workload/saturating.h"
+
+namespace monet {
+
+namespace {
+
+// Facts about the whole graph that every unit's work needs.
+struct Context {
+  std::vector<TensorId> storage;
+  // Per storage tensor: whether a graph output shares it, and the units that read it.
+  std::vector<char> output;
+  std::vector<std::vector<UnitId>> readers;
+};
+
+// Operators that give out elements of operand 0: they read no more of it than they give out.
+bool selects(const Node& node) {
+  const std::string& op = node.op;
+  return node.domain.empty() && (op == "Gather" || op == "GatherElements" || op == "GatherND" || op == "Slice" ||
+                                 op == "Split" || op == "Compress" || op == "CenterCropPad");
+}
+
+bool asks_shape_only(const Node& node) {
+  return node.domain.empty() &&
+         (node.op == "Shape" || node.op == "Size" || node.op == "ConstantOfShape" || node.op == "EyeLike" ||
+          node.op == "RandomUniformLike" || node.op == "RandomNormalLike");
+}
+
+bool reads(const Node& node) { return !is_view(node) && !asks_shape_only(node); }
+
+Context make_context(const Graph& graph) {
+  Context context;
+  context.storage = storage(graph);
+  size_t n = graph.tensors.size();
+  context.output.assign(n, 0);
+  context.readers.resize(n);
+  for (TensorId t : graph.outputs) context.output[context.storage[t]] = 1;
+  for (const Node& node : graph.nodes) {
+    if (!reads(node)) continue;
+    for (TensorId t : node.inputs)
+      if (t != kNone) context.readers[context.storage[t]].push_back(node.unit);
+  }
+  return context;
+}
+
+Work work_in(const Graph& graph, const Context& context, const Unit& unit) {
+  Work work;
+  work.view = std::all_of(unit.nodes.begin(), unit.nodes.end(), [&](NodeId n) { return is_view(graph.nodes[n]); });
+  if (unit.contraction != kNone) work.macs = loop_nest(graph, unit).macs();
+  std::set<TensorId> inside;
+  for (NodeId id : unit.nodes)
+    for (TensorId t : graph.nodes[id].outputs)
+      if (t != kNone && context.storage[t] == t) inside.insert(t);
+  std::map<TensorId, size_t> place;
+  for (NodeId id : unit.nodes) {
+    const Node& node = graph.nodes[id];
+    // The nest stands for all multiply-accumulates of the unit, however many nodes the export needs for them.
+    if (!(unit.contraction != kNone && is_contraction(node)))
+      work.operations = saturating_add(work.operations, operations(graph, id));
+    if (!reads(node)) continue;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (node.inputs[i] == kNone) continue;
+      TensorId from = context.storage[node.inputs[i]];
+      if (inside.count(from)) continue;
+      int64_t touched = elements(graph.tensors[from].shape);
+      if (i == 0 && selects(node)) {
+        int64_t given = 0;
+        for (TensorId t : node.outputs)
+          if (t != kNone) given = saturating_add(given, elements(graph.tensors[t].shape));
+        touched = std::min(touched, given);
+      }
+      auto [at, fresh] = place.emplace(from, work.reads.size());
+      if (fresh) {
+        work.reads.push_back(from);
+        work.read_elements.push_back(touched);
+      } else {
+        work.read_elements[at->second] = std::max(work.read_elements[at->second], touched);
+      }
+    }
+  }
+  UnitId self = unit.nodes.empty() ? kNone : graph.nodes[unit.nodes.front()].unit;
+  for (NodeId id : unit.nodes) {
+    for (TensorId t : graph.nodes[id].outputs) {
+      if (t == kNone || context.storage[t] != t) continue;
+      const std::vector<UnitId>& readers = context.readers[t];
+      bool outlives =
+          context.output[t] || std::any_of(readers.begin(), readers.end(), [&](UnitId u) { return u != self; });
+      if (outlives) work.writes.push_back(t);
+    }
+  }
+  return work;
+}
+
+}  // namespace
+
+std::vector<TensorId> storage(const Graph& graph) {
+  std::vector<TensorId> result(graph.tensors.size());
+  for (size_t t = 0; t < result.size(); ++t) result[t] = static_cast<TensorId>(t);
+  // Nodes are in execution order, so what a view aliases is already resolved.
+  for (const Node& node : graph.nodes)
+    if (is_view(node) && !node.inputs.empty() && node.inputs[0] != kNone && !node.outputs.empty() &&
+        node.outputs[0] != kNone)
+      result[node.outputs[0]] = result[node.inputs[0]];
+  return result;
+}
+
+Work work(const Graph& graph, const Unit& unit) { return work_in(graph, make_context(graph), unit); }
+
+std::vector<Work> works(const Graph& graph) {
+  Context context = make_context(graph);
+  std::vector<Work> result;
+  result.reserve(graph.units.size());
+  for (const Unit& unit : graph.units) result.push_back(work_in(graph, context, unit));
+  return result;
+}
+
+}  // namespace monet
