@@ -4,7 +4,7 @@
 #include <map>
 #include <set>
 
-#include "engine/workload/saturating.h"
+#include "engine/ir/saturating.h"
 
 namespace monet {
 

@@ -5,19 +5,11 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/ir/embedded.h"
+#include "engine/ir/saturating.h"
 
 namespace monet {
 
 namespace {
-
-int64_t saturating_add(int64_t a, int64_t b) {
-  return a > std::numeric_limits<int64_t>::max() - b ? std::numeric_limits<int64_t>::max() : a + b;
-}
-
-int64_t saturating_multiply(int64_t a, int64_t b) {
-  if (a == 0 || b == 0) return 0;
-  return a > std::numeric_limits<int64_t>::max() / b ? std::numeric_limits<int64_t>::max() : a * b;
-}
 
 template <typename Selected>
 double cheapest(const std::vector<Core>& cores, Selected selected) {

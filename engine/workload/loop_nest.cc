@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "engine/workload/saturating.h"
+#include "engine/ir/saturating.h"
 #include "engine/workload/work.h"
 
 namespace monet {

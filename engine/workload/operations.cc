@@ -3,7 +3,7 @@
 #include <map>
 #include <string_view>
 
-#include "engine/workload/saturating.h"
+#include "engine/ir/saturating.h"
 #include "engine/workload/work.h"
 
 namespace monet {

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "engine/workload/operations.h"
-#include "engine/workload/saturating.h"
+#include "engine/ir/saturating.h"
 
 namespace monet {
 
