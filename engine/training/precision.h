@@ -1,6 +1,6 @@
-// Element types per class of tensor: what a training recipe stores in which width. The graph keeps the model's own types;
-// a Precision says how many bytes a tensor takes when the recipe is applied (mixed precision: Micikevicius et al.,
-// ICLR 2018: 16-bit parameters, gradients and activations, fp32 master weights and optimizer state).
+// Element types per class of tensor: what a training recipe stores in which width. The graph keeps the model's own
+// types; a Precision says how many bytes a tensor takes when the recipe is applied (mixed precision: Micikevicius et
+// al., ICLR 2018: 16-bit parameters, gradients and activations, fp32 master weights and optimizer state).
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,8 @@ std::optional<Precision> precision_named(const std::string& name);
 // "fp32", "fp16", "bf16", "model" -> float32, float16, bfloat16, undefined; nothing for another name.
 std::optional<DType> dtype_named(const std::string& name);
 
-// Bytes of the tensor under the recipe. Integer and bool tensors keep their width.
+// Bytes of the tensor under the recipe. Integer and bool tensors keep their width, and
+// so do buffers (running statistics), constants and scalars.
 int64_t bytes(const Graph& graph, TensorId tensor, const Precision& precision);
 
 }  // namespace monet

@@ -1,0 +1,249 @@
+#include "engine/training/training_graph.h"
+
+#include <algorithm>
+#include <set>
+#include <unordered_map>
+
+#include "engine/training/builder.h"
+#include "engine/training/differentiate.h"
+#include "engine/training/gradient_rules.h"
+#include "engine/training/loss.h"
+#include "engine/training/optimizers.h"
+#include "engine/training/path.h"
+#include "engine/training/selection.h"
+
+namespace monet {
+
+const char* name(Loss loss) {
+  constexpr const char* kNames[] = {"auto", "cross_entropy", "mse", "sum"};
+  return kNames[static_cast<size_t>(loss)];
+}
+
+const char* name(Optimizer optimizer) {
+  constexpr const char* kNames[] = {"sgd", "momentum", "adam"};
+  return kNames[static_cast<size_t>(optimizer)];
+}
+
+namespace {
+
+// Float parameters that `reached` holds for, in order of first use.
+std::vector<TensorId> reached_parameters(const Graph& graph, const std::vector<bool>& reached) {
+  std::vector<TensorId> result;
+  std::vector<bool> seen(graph.tensors.size());
+  for (const Node& node : graph.nodes) {
+    for (TensorId t : node.inputs) {
+      if (t == kNone || seen[t]) continue;
+      seen[t] = true;
+      const Tensor& tensor = graph.tensors[t];
+      if (tensor.kind == TensorKind::parameter && is_float(tensor.dtype) && reached[t]) result.push_back(t);
+    }
+  }
+  return result;
+}
+
+TensorId choose_output(const Graph& graph, const std::string& wanted, std::vector<Diagnostic>& problems) {
+  std::string names;
+  for (TensorId t : graph.outputs) {
+    const Tensor& tensor = graph.tensors[t];
+    if (!is_float(tensor.dtype)) continue;
+    if (wanted.empty() || tensor.name == wanted) return t;
+    names += (names.empty() ? "" : ", ") + tensor.name;
+  }
+  if (wanted.empty()) {
+    problems.push_back({"no-float-output", "the model has no floating-point output to put a loss on", "", "",
+                        "training needs an output with a gradient"});
+  } else {
+    problems.push_back({"no-such-output", "the model has no floating-point output named " + wanted, "", wanted,
+                        names.empty() ? "it has no floating-point output at all" : "its outputs: " + names});
+  }
+  return kNone;
+}
+
+void set_attribute(Node& node, const char* name, int64_t value) {
+  for (Attribute& a : node.attributes) {
+    if (a.name != name) continue;
+    a.value = value;
+    return;
+  }
+  node.attributes.push_back({name, value});
+}
+
+// Makes every BatchNormalization use the batch's statistics and return the updated running ones, or keep the latter
+// frozen. Returns the updated running statistics.
+std::vector<TensorId> set_batch_norm_mode(Graph& graph, bool frozen, std::vector<Diagnostic>& warnings) {
+  std::vector<TensorId> updated;
+  bool warned = false;
+  for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes.size()); ++id) {
+    if (graph.nodes[id].op != "BatchNormalization" || !graph.nodes[id].domain.empty()) continue;
+    set_attribute(graph.nodes[id], "training_mode", frozen ? 0 : 1);
+    for (int i : {3, 4}) {
+      Tensor& statistic = graph.tensors[graph.nodes[id].inputs[i]];
+      if (statistic.kind == TensorKind::parameter) statistic.kind = TensorKind::buffer;
+    }
+    graph.nodes[id].outputs.resize(frozen ? 1 : 3, kNone);
+    if (frozen) continue;
+    for (int i : {1, 2}) {
+      TensorId old = graph.nodes[id].inputs[i + 2], next = graph.nodes[id].outputs[i];
+      if (next == kNone) {
+        Tensor tensor{.name = graph.tensors[old].name + "_next",
+                      .dtype = graph.tensors[old].dtype,
+                      .shape = graph.tensors[old].shape,
+                      .producer = id};
+        next = graph.nodes[id].outputs[i] = graph.add(std::move(tensor));
+      }
+      graph.tensors[next].of = old;
+      updated.push_back(next);
+    }
+    const Shape& x = graph.tensors[graph.nodes[id].inputs[0]].shape;
+    if (!warned && x.size() >= 2 && elements(x) == x[1]) {
+      warned = true;
+      warnings.push_back(
+          {"one-value-per-channel",
+           "BatchNormalization " + label(graph, id) + " sees one value per channel: its batch variance is 0",
+           label(graph, id), graph.tensors[graph.nodes[id].inputs[0]].name,
+           "use a larger batch, or keep the running statistics"});
+    }
+  }
+  return updated;
+}
+
+// Names what was added: gradients after what they are the gradient of, other tensors after where they belong.
+void name_tensors(Graph& graph, size_t forward_tensors, TensorId loss, const std::vector<TensorId>& gradients) {
+  std::set<std::string> used;
+  std::unordered_map<std::string, int> counters;
+  for (size_t t = 0; t < forward_tensors; ++t) used.insert(graph.tensors[t].name);
+  auto take = [&](TensorId t, const std::string& wish) {
+    std::string name = wish;
+    while (!used.insert(name).second) name = wish + "_" + std::to_string(++counters[wish]);
+    graph.tensors[t].name = name;
+  };
+  std::vector<bool> done(graph.tensors.size());
+  auto once = [&](TensorId t, const std::string& wish) {
+    if (!done[t]) take(t, wish);
+    done[t] = true;
+  };
+  once(loss, "loss");
+  // The complete gradients of parameters have first claim on the plain name; partial sums get a number.
+  for (TensorId t : gradients) once(t, graph.tensors[graph.tensors[t].of].name + "_grad");
+  for (TensorId t = static_cast<TensorId>(forward_tensors); t < static_cast<TensorId>(graph.tensors.size()); ++t) {
+    const Tensor& tensor = graph.tensors[t];
+    if (!tensor.name.empty()) {
+      once(t, tensor.name);
+    } else if (tensor.kind == TensorKind::constant) {
+      once(t, "constant");
+    } else if (tensor.of != kNone) {
+      once(t, graph.tensors[tensor.of].name + "_grad");
+    } else {
+      const Node& node = graph.nodes[tensor.producer];
+      const Unit& unit = graph.units[node.unit];
+      std::string place = node.phase == Phase::optimizer ? graph.tensors[unit.target].name + "_update"
+                          : node.origin == kNone         ? "loss"
+                                                         : label(graph, node.origin) + "_gradient";
+      once(t, place + "/" + node.op);
+    }
+  }
+}
+
+std::vector<TensorId> graph_inputs(const Graph& graph) {
+  std::vector<bool> used(graph.tensors.size());
+  for (const Node& node : graph.nodes)
+    for (TensorId t : node.inputs)
+      if (t != kNone) used[t] = true;
+  std::vector<TensorId> result;
+  std::vector<bool> listed(graph.tensors.size());
+  for (TensorKind kind : {TensorKind::input, TensorKind::label, TensorKind::parameter, TensorKind::buffer,
+                          TensorKind::state, TensorKind::scalar}) {
+    auto list = [&](TensorId t) {
+      if (graph.tensors[t].kind != kind || listed[t]) return;
+      listed[t] = true;
+      result.push_back(t);
+    };
+    for (TensorId t : graph.inputs)
+      if (used[t] || kind == TensorKind::input) list(t);
+    for (TensorId t = 0; t < static_cast<TensorId>(graph.tensors.size()); ++t)
+      if (used[t]) list(t);
+  }
+  return result;
+}
+
+}  // namespace
+
+std::vector<TensorId> parameters(const Graph& forward) {
+  return reached_parameters(forward, reached_backward(forward, forward.outputs));
+}
+
+TrainingGraph build_training_graph(const Graph& forward, const TrainingOptions& options) {
+  TrainingGraph result;
+  std::vector<Diagnostic> problems;
+  std::vector<TensorId> selected = select_parameters(forward, parameters(forward), options, problems);
+  TensorId output = choose_output(forward, options.output, problems);
+  if (output == kNone) throw Refusal(problems);
+  result.loss = choose_loss(forward, output, options.loss);
+  if (result.loss == Loss::cross_entropy && forward.tensors[output].shape.empty()) {
+    problems.push_back({"no-classes", "output " + forward.tensors[output].name + " is a scalar: it has no classes",
+                        "loss", forward.tensors[output].name, "use loss sum or mse"});
+    throw Refusal(problems);
+  }
+
+  result.graph = forward;
+  Graph& graph = result.graph;
+  assign_single_units(graph);
+  std::vector<TensorId> statistics = set_batch_norm_mode(graph, options.frozen_batch_norm, result.warnings);
+  size_t forward_nodes = graph.nodes.size(), forward_tensors = forward.tensors.size();
+
+  Builder builder(graph);
+  LossNodes loss = add_loss(builder, output, result.loss, result.warnings);
+  result.loss_output = loss.reads;
+  result.loss_value = loss.value;
+
+  std::vector<bool> reached = reached_backward(forward, {loss.differentiated});
+  for (TensorId t : selected)
+    if (reached[t]) result.parameters.push_back(t);
+  if (result.parameters.empty()) {
+    std::string where = "output " + forward.tensors[output].name;
+    problems.push_back({"nothing-to-train", "no gradient of " + where + " reaches a parameter to be trained", "",
+                        forward.tensors[output].name, "check the train and freeze patterns and the output chosen"});
+    throw Refusal(problems);
+  }
+  result.gradients = differentiate(builder,
+                                   {.forward_nodes = forward_nodes,
+                                    .from = loss.differentiated,
+                                    .gradient = loss.gradient,
+                                    .parameters = result.parameters,
+                                    .frozen_batch_norm = options.frozen_batch_norm},
+                                   problems);
+  if (!problems.empty()) throw Refusal(problems);
+  std::vector<TensorId> updated = add_updates(builder, options.optimizer, result.parameters, result.gradients);
+
+  name_tensors(graph, forward_tensors, result.loss_value, result.gradients);
+  graph.inputs = graph_inputs(graph);
+  graph.outputs = {result.loss_value};
+  graph.outputs.insert(graph.outputs.end(), statistics.begin(), statistics.end());
+  graph.outputs.insert(graph.outputs.end(), updated.begin(), updated.end());
+  return result;
+}
+
+std::vector<TensorId> saved_for_backward(const Graph& training) {
+  std::vector<bool> saved(training.tensors.size());
+  for (const Node& node : training.nodes) {
+    if (node.phase == Phase::forward) continue;
+    for (TensorId t : node.inputs) {
+      if (t == kNone) continue;
+      for (;;) {
+        NodeId producer = training.tensors[t].producer;
+        if (producer == kNone || !is_view(training.nodes[producer]) || training.nodes[producer].phase != Phase::forward)
+          break;
+        t = training.nodes[producer].inputs[0];
+      }
+      const Tensor& tensor = training.tensors[t];
+      bool computed = tensor.producer != kNone && training.nodes[tensor.producer].phase == Phase::forward;
+      if (computed || tensor.kind == TensorKind::input) saved[t] = true;
+    }
+  }
+  std::vector<TensorId> result;
+  for (size_t t = 0; t < saved.size(); ++t)
+    if (saved[t]) result.push_back(static_cast<TensorId>(t));
+  return result;
+}
+
+}  // namespace monet
