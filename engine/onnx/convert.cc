@@ -1,0 +1,155 @@
+#include "engine/onnx/convert.h"
+
+#include <onnx/shape_inference/implementation.h>
+#include <onnx/version_converter/convert.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "engine/onnx/normalise.h"
+
+namespace monet {
+
+namespace {
+
+constexpr int kBatchNormTrainingMode = 14;  // opset that made training mode an attribute
+constexpr int kIsTestRemoved = 7;           // opset that dropped is_test
+constexpr int kShapesNeeded = 13;           // adapters up to this opset look at ranks
+
+void remove_attribute(::onnx::NodeProto& n, const std::string& name) {
+  auto& list = *n.mutable_attribute();
+  list.erase(std::remove_if(list.begin(), list.end(), [&](const auto& a) { return a.name() == name; }), list.end());
+}
+
+void cut(::onnx::GraphProto& graph, int opset, bool is_main, std::vector<TrainingNorm>& norms) {
+  for (auto& n : *graph.mutable_node()) {
+    for (auto& a : *n.mutable_attribute()) {
+      if (a.has_g()) cut(*a.mutable_g(), opset, false, norms);
+      for (auto& g : *a.mutable_graphs()) cut(g, opset, false, norms);
+    }
+    if (!n.domain().empty()) continue;
+    if (opset < kIsTestRemoved && (n.op_type() == "BatchNormalization" || n.op_type() == "Dropout"))
+      remove_attribute(n, "is_test");
+    if (n.op_type() != "BatchNormalization" || n.output_size() < 2) continue;
+    TrainingNorm norm;
+    norm.output = n.output(0);
+    auto own = [&](int i) {  // in old files outputs 1 and 2 may be the inputs' own names
+      bool is_input =
+          i < n.output_size() && std::find(n.input().begin(), n.input().end(), n.output(i)) != n.input().end();
+      return i < n.output_size() && !is_input ? n.output(i) : std::string();
+    };
+    norm.mean = own(1);
+    norm.variance = own(2);
+    while (n.output_size() > 1) n.mutable_output()->RemoveLast();
+    if (is_main) {
+      auto& outputs = *graph.mutable_output();
+      for (const std::string& name : {norm.mean, norm.variance})
+        for (int i = 0; i < outputs.size() && !name.empty(); ++i)
+          if (outputs.Get(i).name() == name) {
+            norm.graph_outputs.push_back(name);
+            outputs.DeleteSubrange(i--, 1);
+          }
+    }
+    norms.push_back(std::move(norm));
+  }
+}
+
+void restore(::onnx::GraphProto& graph, const std::map<std::string, const TrainingNorm*>& norms) {
+  for (auto& n : *graph.mutable_node()) {
+    for (auto& a : *n.mutable_attribute()) {
+      if (a.has_g()) restore(*a.mutable_g(), norms);
+      for (auto& g : *a.mutable_graphs()) restore(g, norms);
+    }
+    if (!n.domain().empty() || n.op_type() != "BatchNormalization") continue;
+    auto found = norms.find(n.output(0));
+    if (found == norms.end()) continue;
+    const TrainingNorm& norm = *found->second;
+    n.add_output(norm.mean.empty() ? norm.output + "_running_mean" : norm.mean);
+    n.add_output(norm.variance.empty() ? norm.output + "_running_var" : norm.variance);
+    remove_attribute(n, "training_mode");
+    auto* mode = n.add_attribute();
+    mode->set_name("training_mode");
+    mode->set_type(::onnx::AttributeProto::INT);
+    mode->set_i(1);
+  }
+}
+
+// The converter's own constants come in typed fields; everything after this stage reads raw_data.
+void use_raw_data(::onnx::TensorProto& t) {
+  if (t.has_raw_data() || t.int64_data_size() + t.float_data_size() + t.int32_data_size() == 0) return;
+  std::string raw;
+  auto append = [&raw](auto element) { raw.append(reinterpret_cast<const char*>(&element), sizeof element); };
+  for (int64_t v : t.int64_data()) append(v);
+  for (float v : t.float_data()) append(v);
+  for (int32_t v : t.int32_data()) {
+    int width = bits(dtype_of(t.data_type())) / 8;  // narrow types are widened in the typed field
+    raw.append(reinterpret_cast<const char*>(&v), static_cast<size_t>(width));
+  }
+  t.clear_int64_data();
+  t.clear_float_data();
+  t.clear_int32_data();
+  t.set_raw_data(raw);
+}
+
+void use_raw_data(::onnx::GraphProto& graph) {
+  for (auto& t : *graph.mutable_initializer()) use_raw_data(t);
+  for (auto& n : *graph.mutable_node())
+    for (auto& a : *n.mutable_attribute()) {
+      if (a.has_t()) use_raw_data(*a.mutable_t());
+      if (a.has_g()) use_raw_data(*a.mutable_g());
+      for (auto& g : *a.mutable_graphs()) use_raw_data(g);
+    }
+}
+
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+}  // namespace
+
+std::vector<TrainingNorm> cut_training_norms(::onnx::ModelProto& model) {
+  std::vector<TrainingNorm> norms;
+  int opset = opset_of(model);
+  if (opset > 0 && opset < kBatchNormTrainingMode) cut(*model.mutable_graph(), opset, true, norms);
+  return norms;
+}
+
+void convert(::onnx::ModelProto& model, const std::vector<TrainingNorm>& norms, std::vector<Diagnostic>& warnings) {
+  int opset = opset_of(model);
+  model.set_ir_version(kIrVersion);
+  if (opset > kOpset) {
+    for (auto& import : *model.mutable_opset_import())
+      if (import.domain().empty()) import.set_version(kOpset);
+    warnings.push_back({"newer-opset",
+                        "the model is of opset " + std::to_string(opset) + "; it is read as opset " +
+                            std::to_string(kOpset) + ", the newest known",
+                        "", "", ""});
+  } else if (opset > 0 && opset < kOpset) {
+    auto inputs = model.graph().input();
+    auto outputs = model.graph().output();
+    try {
+      if (opset < kShapesNeeded) {
+        try {
+          ::onnx::shape_inference::InferShapes(model);
+        } catch (const std::exception&) {  // the adapters that need shapes will say what they miss
+        }
+      }
+      model = ::onnx::version_conversion::ConvertVersion(model, kOpset);
+    } catch (const std::exception& error) {
+      throw Refusal({"not-convertible",
+                     "the model cannot be brought from opset " + std::to_string(opset) + " to " +
+                         std::to_string(kOpset) + ": " + first_line(error.what()),
+                     "", "", "export it with a newer opset"});
+    }
+    use_raw_data(*model.mutable_graph());
+    // The converter knows tensor types only.
+    *model.mutable_graph()->mutable_input() = inputs;
+    *model.mutable_graph()->mutable_output() = outputs;
+  }
+  std::map<std::string, const TrainingNorm*> by_output;
+  for (const TrainingNorm& norm : norms) by_output[norm.output] = &norm;
+  restore(*model.mutable_graph(), by_output);
+  for (const TrainingNorm& norm : norms)
+    for (const std::string& name : norm.graph_outputs) model.mutable_graph()->add_output()->set_name(name);
+}
+
+}  // namespace monet

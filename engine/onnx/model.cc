@@ -1,0 +1,99 @@
+// Model: the stages of import in their order (DESIGN decision 1).
+#include "engine/onnx/model.h"
+
+#include <unordered_set>
+
+#include "engine/onnx/block_cache.h"
+#include "engine/onnx/convert.h"
+#include "engine/onnx/dims.h"
+#include "engine/onnx/functions.h"
+#include "engine/onnx/infer.h"
+#include "engine/onnx/normalise.h"
+#include "engine/onnx/order.h"
+#include "engine/onnx/skim.h"
+#include "engine/onnx/structure.h"
+#include "engine/onnx/to_ir.h"
+#include "engine/onnx/weights.h"
+
+namespace monet {
+
+struct Model::Contents {
+  std::string name;
+  ::onnx::ModelProto original;   // as skimmed
+  ::onnx::ModelProto canonical;  // sorted, inlined, opset 22, weights as typed inputs
+  std::vector<Stored> stored;
+  std::unordered_set<std::string> stored_names;
+  std::vector<Diagnostic> warnings;
+  int opset = 0;
+  int64_t node_count = 0;
+  ReadStatistics reads;
+};
+
+namespace {
+
+void refuse_if(std::vector<Diagnostic>& problems) {
+  if (!problems.empty()) throw Refusal(std::move(problems));
+}
+
+}  // namespace
+
+Model::Model(std::unique_ptr<Contents> contents) : contents_(std::move(contents)) {}
+Model::~Model() = default;
+Model::Model(Model&&) noexcept = default;
+Model& Model::operator=(Model&&) noexcept = default;
+
+const std::string& Model::name() const { return contents_->name; }
+int Model::opset() const { return contents_->opset; }
+int64_t Model::node_count() const { return contents_->node_count; }
+const ReadStatistics& Model::reads() const { return contents_->reads; }
+
+Model Model::open(ByteSource& source, std::string name) {
+  auto contents = std::make_unique<Contents>();
+  Contents& c = *contents;
+  c.name = std::move(name);
+  BlockCache cache(source);
+  c.original = skim(cache, c.name);
+  c.reads = cache.statistics();
+  strip(c.original);
+  c.node_count = c.original.graph().node_size();
+
+  c.canonical = c.original;
+  ::onnx::ModelProto& model = c.canonical;
+  std::vector<Diagnostic> problems;
+  normalise(model, problems);
+  c.opset = opset_of(model);
+  std::vector<TrainingNorm> norms = cut_training_norms(model);
+  sort_nodes(*model.mutable_graph(), problems, c.warnings);
+  refuse_if(problems);
+  take_weights(*model.mutable_graph(), c.stored);
+  inline_functions(model);
+  take_weights(*model.mutable_graph(), c.stored);
+  convert(model, norms, c.warnings);
+  check_nodes(model, problems);
+  refuse_if(problems);
+  classify(model.graph(), c.stored);
+  for (const Stored& s : c.stored) c.stored_names.insert(s.name);
+  return Model(std::move(contents));
+}
+
+BoundModel Model::bind(const BindOptions& options) const {
+  const Contents& c = *contents_;
+  BoundModel bound;
+  bound.warnings = c.warnings;
+  ::onnx::ModelProto model = c.canonical;
+  std::vector<Diagnostic> problems;
+  bound.dims = bind_dims(*model.mutable_graph(), c.stored_names, options, problems);
+  refuse_if(problems);
+  Inferred inferred = infer(model, !has_phases(model.graph()));
+  if (!inferred.problems.empty()) throw Refusal(std::move(inferred.problems));
+  bound.graph = to_ir(model, inferred, c.stored);
+  return bound;
+}
+
+std::string Model::structure(bool short_names) const {
+  ::onnx::ModelProto model = contents_->original;
+  if (short_names) shorten_names(model);
+  return model.SerializeAsString();
+}
+
+}  // namespace monet

@@ -1,0 +1,81 @@
+#include "engine/onnx/proto.h"
+
+#include <set>
+
+namespace monet {
+
+Shape shape_of(const ::onnx::TensorProto& tensor) { return Shape(tensor.dims().begin(), tensor.dims().end()); }
+
+DType dtype_of(int32_t data_type) {
+  bool known = data_type > 0 && data_type <= ::onnx::TensorProto_DataType_INT4;
+  return known ? static_cast<DType>(data_type) : DType::undefined;
+}
+
+bool has_payload(const ::onnx::TensorProto& tensor) {
+  return tensor.has_raw_data() || tensor.string_data_size() > 0 || elements(shape_of(tensor)) == 0;
+}
+
+void set_tensor_type(::onnx::TypeProto* type, int32_t data_type, const Shape& shape) {
+  auto* tensor = type->mutable_tensor_type();
+  tensor->set_elem_type(data_type);
+  tensor->mutable_shape()->Clear();
+  for (int64_t d : shape) tensor->mutable_shape()->add_dim()->set_dim_value(d);
+}
+
+std::string name_of(const ::onnx::NodeProto& node) {
+  if (!node.name().empty()) return node.name();
+  for (const std::string& output : node.output())
+    if (!output.empty()) return output;
+  return "";
+}
+
+std::string describe(const ::onnx::NodeProto& node, int index) {
+  std::string name = name_of(node);
+  std::string op = node.domain().empty() ? node.op_type() : node.domain() + "." + node.op_type();
+  return op + (name.empty() ? " #" + std::to_string(index) : " \"" + name + "\"");
+}
+
+const ::onnx::AttributeProto* find_attribute(const ::onnx::NodeProto& node, const std::string& name) {
+  for (const auto& a : node.attribute())
+    if (a.name() == name) return &a;
+  return nullptr;
+}
+
+namespace {
+
+void for_each_read_inside(const ::onnx::GraphProto& graph, std::set<std::string> local,
+                          const std::function<void(const std::string&)>& visit) {
+  for (const auto& v : graph.input()) local.insert(v.name());
+  for (const auto& t : graph.initializer()) local.insert(t.name());
+  for (const auto& t : graph.sparse_initializer()) local.insert(t.values().name());
+  for (const auto& node : graph.node())
+    for (const auto& output : node.output()) local.insert(output);
+  auto outside = [&](const std::string& name) {
+    if (!name.empty() && !local.count(name)) visit(name);
+  };
+  for (const auto& node : graph.node()) for_each_read(node, outside);
+  for (const auto& v : graph.output()) outside(v.name());
+}
+
+template <typename Message>
+std::string metadata_of(const Message& message, const std::string& key) {
+  for (const auto& entry : message.metadata_props())
+    if (entry.key() == kMetadataPrefix + key) return entry.value();
+  return "";
+}
+
+}  // namespace
+
+void for_each_read(const ::onnx::NodeProto& node, const std::function<void(const std::string&)>& visit) {
+  for (const std::string& input : node.input())
+    if (!input.empty()) visit(input);
+  for (const auto& a : node.attribute()) {
+    if (a.has_g()) for_each_read_inside(a.g(), {}, visit);
+    for (const auto& g : a.graphs()) for_each_read_inside(g, {}, visit);
+  }
+}
+
+std::string metadata(const ::onnx::NodeProto& node, const std::string& key) { return metadata_of(node, key); }
+std::string metadata(const ::onnx::ValueInfoProto& value, const std::string& key) { return metadata_of(value, key); }
+
+}  // namespace monet
