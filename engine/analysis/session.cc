@@ -1,0 +1,208 @@
+#include "engine/analysis/session.h"
+
+#include <algorithm>
+#include <new>
+
+#include "engine/cost/bounds.h"
+#include "engine/report/report.h"
+#include "engine/schedule/memory.h"
+#include "engine/workload/work.h"
+
+namespace monet {
+
+namespace {
+
+// Two batches of one model (its largest batch needs a second one) under the settings before and after a change.
+constexpr size_t kKept = 4;
+
+template <typename Value, typename Make>
+std::shared_ptr<const Value> recent(std::list<std::pair<std::string, std::shared_ptr<const Value>>>& list,
+                                    const std::string& key, const Make& make) {
+  auto it = std::find_if(list.begin(), list.end(), [&](const auto& entry) { return entry.first == key; });
+  if (it != list.end()) {
+    list.splice(list.begin(), list, it);
+  } else {
+    list.emplace_front(key, std::make_shared<const Value>(make()));
+    if (list.size() > kKept) list.pop_back();
+  }
+  return list.front().second;
+}
+
+std::string bound_key(const Settings& settings, std::optional<int64_t> batch) {
+  nlohmann::ordered_json dims(settings.dims);
+  return dims.dump() + (batch ? std::to_string(*batch) : "") + (settings.assume_batch_norm ? "+bn" : "");
+}
+
+std::string training_key(const Settings& settings, std::optional<int64_t> batch) {
+  nlohmann::ordered_json all = to_json(settings);
+  return bound_key(settings, batch) + nlohmann::ordered_json{all["optimizer"],  all["loss"],  all["output"],
+                                                             all["batch_norm"], all["train"], all["freeze"]}
+                                          .dump();
+}
+
+void step(const Progress& progress, std::string_view stage, double done) {
+  if (progress && !progress(stage, done)) throw Refusal({"cancelled", "cancelled", "", "", ""});
+}
+
+std::vector<int64_t> bytes_of(const Graph& graph, const Precision& precision) {
+  std::vector<int64_t> all(graph.tensors.size());
+  for (TensorId t = 0; t < static_cast<TensorId>(all.size()); ++t) all[t] = bytes(graph, t, precision);
+  return all;
+}
+
+std::vector<Work> works_of(const Graph& graph) {
+  std::vector<Work> works;
+  works.reserve(graph.units.size());
+  for (const Unit& unit : graph.units) works.push_back(work(graph, unit));
+  return works;
+}
+
+std::optional<int64_t> batch_of(const Graph& graph) {
+  for (TensorId t : graph.inputs)
+    if (graph.tensors[t].kind == TensorKind::input && !graph.tensors[t].shape.empty()) return graph.tensors[t].shape[0];
+  return {};
+}
+
+bool is_missing_gradient(const Diagnostic& d) { return d.code == "no-gradient"; }
+
+}  // namespace
+
+Session::Session(ByteSource& source, std::string name) : file_(Model::open(source, std::move(name))) {}
+
+std::shared_ptr<const BoundModel> Session::bound(const Settings& settings, std::optional<int64_t> batch) {
+  return recent<BoundModel>(bound_, bound_key(settings, batch), [&] {
+    BindOptions options;
+    options.dims = settings.dims;
+    options.batch = batch;
+    options.has_rule = has_gradient_rule;
+    options.assume_batch_norm = settings.assume_batch_norm;
+    return file_.bind(options);
+  });
+}
+
+std::shared_ptr<const TrainingGraph> Session::training(const Settings& settings, std::optional<int64_t> batch) {
+  return recent<TrainingGraph>(training_, training_key(settings, batch),
+                               [&] { return build_training_graph(bound(settings, batch)->graph, settings.training); });
+}
+
+std::optional<Accelerator> accelerator_of(const Settings& settings, const FileResolver& hardware_files) {
+  if (settings.hardware.is_object()) return parse_accelerator(settings.hardware.dump(), hardware_files);
+  std::string wanted = settings.hardware.get<std::string>();
+  if (wanted == "none") return {};
+  std::string known = "none";
+  for (const Preset& preset : hardware_presets()) {
+    if (preset.name == wanted) return parse_accelerator(preset.json);
+    known += ", " + preset.name;
+  }
+  throw Refusal({"unknown-hardware", "no hardware preset is called \"" + wanted + "\"", "hardware", "",
+                 "one of: " + known + "; or a hardware file"});
+}
+
+nlohmann::ordered_json Session::analyze(const Settings& settings, const FileResolver& hardware_files,
+                                        const Progress& progress) {
+  step(progress, "hardware", 0);
+  std::optional<Accelerator> accelerator = accelerator_of(settings, hardware_files);
+
+  step(progress, "shapes", 0.05);
+  std::shared_ptr<const BoundModel> model = bound(settings, settings.batch);
+  Results r;
+  r.file = &file_;
+  r.model = model.get();
+  r.settings = to_json(settings);
+  r.precision = settings.precision;
+  r.warnings = model->warnings;
+
+  step(progress, "training graph", 0.4);
+  std::shared_ptr<const TrainingGraph> trained;
+  try {
+    trained = training(settings, settings.batch);
+    r.training = trained.get();
+    r.warnings.insert(r.warnings.end(), trained->warnings.begin(), trained->warnings.end());
+  } catch (const Refusal& refusal) {
+    if (!std::all_of(refusal.problems().begin(), refusal.problems().end(), is_missing_gradient)) throw;
+    r.warnings.insert(r.warnings.end(), refusal.problems().begin(), refusal.problems().end());
+  }
+  const Graph& graph = r.graph();
+  r.parameters = trained ? trained->parameters : parameters(graph);
+  if (trained) r.saved = saved_for_backward(graph);
+  r.tensor_bytes = bytes_of(graph, settings.precision);
+
+  step(progress, "memory", 0.6);
+  MemoryOptions options;
+  options.update_immediately = settings.update_immediately;
+  options.accumulate_gradients = settings.accumulate_gradients;
+  options.keep_outputs = !trained;
+  if (settings.precision.master_weights && trained) options.master_weights = r.parameters;
+  r.memory = memory(graph, r.tensor_bytes, options);
+  MemoryOptions inference;
+  inference.keep_outputs = true;
+  r.inference_memory = memory(model->graph, bytes_of(model->graph, settings.precision), inference);
+
+  if (accelerator && accelerator->offchip_bytes() > 0) r.capacity = accelerator->offchip_bytes();
+  if (settings.capacity_bytes) r.capacity = settings.capacity_bytes;
+  if (r.capacity && trained) {
+    step(progress, "largest batch", 0.7);
+    r.largest_batch.emplace();
+    if (std::optional<int64_t> batch = batch_of(graph); !batch) {
+      r.largest_batch->reason = "the model has no data input with a batch dimension";
+    } else {
+      int64_t other = *batch * 2;
+      try {
+        std::shared_ptr<const TrainingGraph> second = training(settings, other);
+        if (second->graph.tensors.size() == graph.tensors.size()) {
+          r.largest_batch->value =
+              largest_batch(graph, {*batch, r.tensor_bytes}, {other, bytes_of(second->graph, settings.precision)},
+                            options, *r.capacity);
+        } else {
+          r.largest_batch->reason = "the model's operators change with the batch";
+        }
+      } catch (const Refusal& refusal) {
+        r.largest_batch->reason = refusal.problems().front().message;
+      }
+    }
+  }
+
+  step(progress, "bounds", 0.85);
+  r.works = works_of(graph);
+  if (accelerator) {
+    r.accelerator = &*accelerator;
+    r.warnings.insert(r.warnings.end(), accelerator->warnings.begin(), accelerator->warnings.end());
+    std::array<std::vector<Work>, kPhases> by_phase;
+    for (size_t u = 0; u < r.works.size(); ++u) {
+      r.unit_bounds.push_back(unit_bound(graph, r.works[u], *accelerator, settings.precision));
+      by_phase[static_cast<size_t>(graph.units[u].phase)].push_back(r.works[u]);
+    }
+    for (size_t p = 0; p < by_phase.size(); ++p)
+      r.phase_bounds[p] = total_bound(graph, by_phase[p], *accelerator, settings.precision);
+    r.step_bound = total_bound(graph, r.works, *accelerator, settings.precision);
+    r.inference_bound = total_bound(model->graph, works_of(model->graph), *accelerator, settings.precision);
+  }
+  step(progress, "report", 0.9);
+  return report(r);
+}
+
+std::string Session::training_graph(const Settings& settings) {
+  return export_model(training(settings, settings.batch)->graph);
+}
+
+std::vector<Diagnostic> problems_of(const std::function<void()>& work) {
+  try {
+    work();
+    return {};
+  } catch (const Refusal& refusal) {
+    return refusal.problems();
+  } catch (const std::bad_alloc&) {
+    return {{"out-of-memory", "the analysis needs more memory than there is", "", "", "try a smaller model"}};
+  } catch (const std::exception& e) {
+    return {{"internal", "an error of MONET itself: " + std::string(e.what()), "", "",
+             "please report it with the model's structure"}};
+  }
+}
+
+std::string guarded(const std::function<std::string()>& work) {
+  std::string result;
+  std::vector<Diagnostic> problems = problems_of([&] { result = work(); });
+  return problems.empty() ? result : to_bytes(errors_json(problems));
+}
+
+}  // namespace monet

@@ -1,0 +1,59 @@
+// The facade: one model, analysed under one set of settings after another. All that bindings and the command line call.
+// Keeps what a changed setting does not touch: bound shapes and training graphs are cached by the settings they depend
+// on.
+#pragma once
+
+#include <functional>
+#include <list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "engine/analysis/settings.h"
+#include "engine/hardware/accelerator.h"
+#include "engine/onnx/byte_source.h"
+#include "engine/onnx/model.h"
+#include "engine/training/training_graph.h"
+
+namespace monet {
+
+// Told the stage that begins and the share of the work done (0..1); returns false to cancel, which throws a Refusal
+// with the code "cancelled".
+using Progress = std::function<bool(std::string_view stage, double done)>;
+
+class Session {
+ public:
+  // Throws Refusal with all problems of the file.
+  Session(ByteSource& source, std::string name);
+
+  const Model& file() const { return file_; }
+
+  // monet.report/1. Throws Refusal. Operators without a gradient are not an error: the report is then forward only,
+  // with the reasons among its warnings.
+  nlohmann::ordered_json analyze(const Settings& settings, const FileResolver& hardware_files = {},
+                                 const Progress& progress = {});
+
+  // The training graph as ONNX bytes. Throws Refusal, operators without a gradient included.
+  std::string training_graph(const Settings& settings);
+
+ private:
+  std::shared_ptr<const BoundModel> bound(const Settings& settings, std::optional<int64_t> batch);
+  std::shared_ptr<const TrainingGraph> training(const Settings& settings, std::optional<int64_t> batch);
+
+  Model file_;
+  // The ones used last, most recent first.
+  std::list<std::pair<std::string, std::shared_ptr<const BoundModel>>> bound_;
+  std::list<std::pair<std::string, std::shared_ptr<const TrainingGraph>>> training_;
+};
+
+// The accelerator that settings name, or nothing for "none". Throws Refusal with all problems of a description.
+std::optional<Accelerator> accelerator_of(const Settings& settings, const FileResolver& hardware_files);
+
+// Runs `work` and returns its bytes; whatever it throws comes back as {"errors": [...]} instead, so that nothing
+// crosses a language border as an exception.
+std::string guarded(const std::function<std::string()>& work);
+std::vector<Diagnostic> problems_of(const std::function<void()>& work);  // empty when nothing was thrown
+
+}  // namespace monet

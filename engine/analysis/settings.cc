@@ -1,0 +1,236 @@
+#include "engine/analysis/settings.h"
+
+#include <cmath>
+#include <functional>
+
+namespace monet {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+template <typename Enum>
+std::string names_of(std::initializer_list<Enum> values) {
+  std::string list;
+  for (Enum v : values) list += (list.empty() ? "" : ", ") + std::string(name(v));
+  return list;
+}
+
+constexpr std::initializer_list<Optimizer> kOptimizers = {Optimizer::sgd, Optimizer::momentum, Optimizer::adam};
+constexpr std::initializer_list<Loss> kLosses = {Loss::automatic, Loss::cross_entropy, Loss::mse, Loss::sum};
+constexpr const char* kPrecisionNames = "model, fp32, fp16, bf16, mixed_fp16, mixed_bf16";
+constexpr const char* kTypeNames = "model, fp32, fp16, bf16";
+
+// Reads one object, collecting what is wrong with it.
+class Reader {
+ public:
+  Reader(const Json& object, std::string path, std::vector<Diagnostic>& problems)
+      : object_(object), path_(std::move(path)), problems_(problems) {}
+
+  void problem(const std::string& field, const std::string& what, const std::string& hint) {
+    std::string where = path_ + field;
+    problems_.push_back({"bad-setting", "setting " + where + " " + what, where, "", hint});
+  }
+
+  const Json* find(const char* field) {
+    known_.emplace_back(field);
+    auto it = object_.find(field);
+    return it == object_.end() || it->is_null() ? nullptr : &*it;
+  }
+
+  void boolean(const char* field, bool& value) {
+    const Json* j = find(field);
+    if (!j) return;
+    if (j->is_boolean()) {
+      value = j->get<bool>();
+    } else {
+      problem(field, "must be true or false, is " + j->dump(), "");
+    }
+  }
+
+  void text(const char* field, std::string& value) {
+    const Json* j = find(field);
+    if (!j) return;
+    if (j->is_string()) {
+      value = j->get<std::string>();
+    } else {
+      problem(field, "must be a text, is " + j->dump(), "");
+    }
+  }
+
+  void texts(const char* field, std::vector<std::string>& value) {
+    const Json* j = find(field);
+    if (!j) return;
+    if (j->is_array() && std::all_of(j->begin(), j->end(), [](const Json& e) { return e.is_string(); })) {
+      value = j->get<std::vector<std::string>>();
+    } else {
+      problem(field, "must be a list of texts, is " + j->dump(), "");
+    }
+  }
+
+  // A whole number in [least, 2^53], the range that JSON numbers keep exactly everywhere.
+  static std::optional<int64_t> whole(const Json& j, int64_t least) {
+    constexpr double kMost = 9007199254740992.0;
+    if (!j.is_number()) return {};
+    double v = j.get<double>();
+    if (!(v >= static_cast<double>(least)) || v > kMost || v != std::floor(v)) return {};
+    return static_cast<int64_t>(v);
+  }
+
+  void integer(const char* field, int64_t least, std::optional<int64_t>& value) {
+    const Json* j = find(field);
+    if (!j) return;
+    value = whole(*j, least);
+    if (!value) problem(field, "must be a whole number >= " + std::to_string(least) + ", is " + j->dump(), "");
+  }
+
+  template <typename Enum>
+  void choice(const char* field, std::initializer_list<Enum> values, Enum& value) {
+    const Json* j = find(field);
+    if (!j) return;
+    if (j->is_string())
+      for (Enum v : values)
+        if (j->get<std::string>() == name(v)) {
+          value = v;
+          return;
+        }
+    problem(field, "is " + j->dump() + ", which is not known", "one of: " + names_of(values));
+  }
+
+  // A field with two names, false and true.
+  void either(const char* field, const char* no, const char* yes, bool& value) {
+    const Json* j = find(field);
+    if (!j) return;
+    if (*j == no || *j == yes) {
+      value = *j == yes;
+    } else {
+      problem(field, "is " + j->dump() + ", which is not known", std::string("one of: ") + no + ", " + yes);
+    }
+  }
+
+  void finish() {
+    for (const auto& [key, unused] : object_.items())
+      if (std::find(known_.begin(), known_.end(), key) == known_.end()) {
+        std::string list;
+        for (const std::string& k : known_) list += (list.empty() ? "" : ", ") + k;
+        problem(key, "is not known", "known settings: " + list);
+      }
+  }
+
+ private:
+  const Json& object_;
+  std::string path_;
+  std::vector<Diagnostic>& problems_;
+  std::vector<std::string> known_;
+};
+
+void read_precision(const Json& given, Reader& reader, std::vector<Diagnostic>& problems, Settings& settings) {
+  if (given.is_string()) {
+    if (auto known = precision_named(given.get<std::string>())) {
+      settings.precision = *known;
+      settings.precision_as_given = given;
+      return;
+    }
+  } else if (given.is_object()) {
+    Reader inner(given, "precision.", problems);
+    Precision precision;
+    auto type = [&](const char* field, DType& value) {
+      std::string text = "model";
+      inner.text(field, text);
+      if (auto known = dtype_named(text)) {
+        value = *known;
+      } else {
+        inner.problem(field, "is \"" + text + "\", which is not known", std::string("one of: ") + kTypeNames);
+      }
+    };
+    type("parameters", precision.parameters);
+    type("gradients", precision.gradients);
+    type("activations", precision.activations);
+    type("optimizer_state", precision.optimizer_state);
+    inner.boolean("master_weights", precision.master_weights);
+    inner.finish();
+    settings.precision = precision;
+    settings.precision_as_given = given;
+    return;
+  }
+  reader.problem("precision", "is " + given.dump() + ", which is not known",
+                 std::string("one of: ") + kPrecisionNames +
+                     "; or an object with parameters, gradients, activations, optimizer_state, master_weights");
+}
+
+}  // namespace
+
+Settings parse_settings(const std::string& text) {
+  Json json;
+  try {
+    json = text.empty() ? Json::object() : Json::parse(text);
+  } catch (const Json::parse_error& e) {
+    throw Refusal({"bad-settings", "the settings are not JSON: " + std::string(e.what()), "", "", ""});
+  }
+  if (!json.is_object())
+    throw Refusal(
+        {"bad-settings", "the settings must be a JSON object, are " + std::string(json.type_name()), "", "", ""});
+  Settings settings;
+  std::vector<Diagnostic> problems;
+  Reader reader(json, "", problems);
+  if (const Json* hardware = reader.find("hardware")) {
+    if (hardware->is_string() || hardware->is_object()) {
+      settings.hardware = *hardware;
+    } else {
+      reader.problem("hardware", "must be a name or a description, is " + hardware->dump(), "");
+    }
+  }
+  reader.integer("capacity_bytes", 0, settings.capacity_bytes);
+  reader.integer("batch", 1, settings.batch);
+  if (const Json* dims = reader.find("dims")) {
+    if (dims->is_object()) {
+      for (const auto& [dim, value] : dims->items()) {
+        auto number = Reader::whole(value, 1);
+        if (number) {
+          settings.dims[dim] = *number;
+        } else {
+          reader.problem("dims." + dim, "must be a whole number >= 1, is " + value.dump(), "");
+        }
+      }
+    } else {
+      reader.problem("dims", "must be an object of names and sizes, is " + dims->dump(), "");
+    }
+  }
+  reader.choice("optimizer", kOptimizers, settings.training.optimizer);
+  reader.choice("loss", kLosses, settings.training.loss);
+  reader.text("output", settings.training.output);
+  if (const Json* precision = reader.find("precision")) read_precision(*precision, reader, problems, settings);
+  reader.either("update", "end", "immediate", settings.update_immediately);
+  reader.boolean("accumulate", settings.accumulate_gradients);
+  reader.either("batch_norm", "batch", "frozen", settings.training.frozen_batch_norm);
+  reader.boolean("assume_batch_norm", settings.assume_batch_norm);
+  reader.texts("train", settings.training.train);
+  reader.texts("freeze", settings.training.freeze);
+  reader.finish();
+  if (!problems.empty()) throw Refusal(std::move(problems));
+  return settings;
+}
+
+Json to_json(const Settings& s) {
+  auto number_or_null = [](const std::optional<int64_t>& v) { return v ? Json(*v) : Json(nullptr); };
+  Json dims = Json::object();
+  for (const auto& [dim, value] : s.dims) dims[dim] = value;
+  return {
+      {"hardware", s.hardware},
+      {"capacity_bytes", number_or_null(s.capacity_bytes)},
+      {"batch", number_or_null(s.batch)},
+      {"dims", dims},
+      {"optimizer", name(s.training.optimizer)},
+      {"loss", name(s.training.loss)},
+      {"output", s.training.output},
+      {"precision", s.precision_as_given},
+      {"update", s.update_immediately ? "immediate" : "end"},
+      {"accumulate", s.accumulate_gradients},
+      {"batch_norm", s.training.frozen_batch_norm ? "frozen" : "batch"},
+      {"assume_batch_norm", s.assume_batch_norm},
+      {"train", s.training.train},
+      {"freeze", s.training.freeze},
+  };
+}
+
+}  // namespace monet

@@ -1,0 +1,38 @@
+// Everything a user can choose about an analysis, as one plain value. The command line, the page, a link and a report
+// all carry it as the same JSON object.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/training/precision.h"
+#include "engine/training/training_graph.h"
+
+namespace monet {
+
+struct Settings {
+  // "hardware": a preset's name, "none" (memory and operations only), or a description as an object.
+  nlohmann::ordered_json hardware = "none";
+  // "capacity_bytes": what the peak is compared with; null: the accelerator's off-chip memory, or nothing with "none".
+  std::optional<int64_t> capacity_bytes;
+  std::optional<int64_t> batch;         // "batch": dimension 0 of every data input; null: as the file says
+  std::map<std::string, int64_t> dims;  // "dims": {"sequence": 128}
+  TrainingOptions training;  // "optimizer", "loss", "output", "batch_norm": batch | frozen, "train", "freeze"
+  nlohmann::ordered_json precision_as_given = "model";  // "precision": a name, or an object with a type per class
+  Precision precision;
+  bool update_immediately = false;    // "update": end | immediate
+  bool accumulate_gradients = false;  // "accumulate"
+  bool assume_batch_norm = false;     // "assume_batch_norm"
+};
+
+// Absent fields keep their defaults. Throws Refusal with every problem: unknown fields, wrong types, unknown names.
+Settings parse_settings(const std::string& json);
+
+// Every field with its value, in a fixed order; parse_settings reads it back to the same settings.
+nlohmann::ordered_json to_json(const Settings& settings);
+
+}  // namespace monet

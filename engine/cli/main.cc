@@ -1,0 +1,195 @@
+// The `monet` executable: command lines -> analysis/. Exit status 0 on success, 1 on a refused input, 2 on wrong usage.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+
+#include "engine/analysis/session.h"
+#include "engine/cli/yaml.h"
+#include "engine/report/report.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+using monet::Refusal;
+
+std::string read_file(const std::string& path) {
+  std::error_code error;
+  std::ifstream in(path, std::ios::binary);
+  if (!in || fs::is_directory(path, error))
+    throw Refusal({"unreadable", "cannot read " + path, "", "", "check the path"});
+  std::ostringstream text;
+  text << in.rdbuf();
+  return std::move(text).str();
+}
+
+void write_output(const std::string& path, const std::string& bytes) {
+  if (path == "-") {
+    std::cout << bytes;
+    return;
+  }
+  std::ofstream out(path, std::ios::binary);
+  out << bytes;
+  if (!out.flush()) throw Refusal({"unwritable", "cannot write " + path, "", "", "check the path and the free space"});
+}
+
+// Hardware files are YAML or JSON (DESIGN decision 5); the engine reads JSON.
+std::string read_hardware(const std::string& path) {
+  std::string text = read_file(path);
+  std::string extension = fs::path(path).extension().string();
+  return extension == ".yaml" || extension == ".yml" ? monet::yaml_to_json(text, path) : text;
+}
+
+// Core files that a system names by path: relative to its own file, else by file name beside it.
+monet::FileResolver resolver_beside(const std::string& path) {
+  fs::path folder = fs::path(path).parent_path();
+  return [folder](const std::string& wanted) -> std::optional<std::string> {
+    for (const fs::path& candidate : {folder / wanted, folder / fs::path(wanted).filename()}) {
+      std::error_code error;
+      if (fs::is_regular_file(candidate, error)) return read_hardware(candidate.string());
+    }
+    return {};
+  };
+}
+
+// The options that `analyze` and `graph` share, as the settings object that the page and links use too.
+struct TrainingFlags {
+  Json settings = Json::object();
+  std::vector<std::string> dims;
+  std::string settings_file;
+
+  void add(CLI::App& app) {
+    auto text = [&](const char* flag, const char* field, const char* help) {
+      app.add_option_function<std::string>(
+          flag, [this, field](const std::string& v) { settings[field] = v; }, help);
+    };
+    app.add_option_function<int64_t>(
+        "--batch", [this](int64_t v) { settings["batch"] = v; }, "replaces dimension 0 of every data input");
+    app.add_option("--dim", dims, "NAME=VALUE: a symbolic dimension's size; repeatable");
+    text("--optimizer", "optimizer", "sgd | momentum | adam (default sgd)");
+    text("--loss", "loss", "auto | cross_entropy | mse | sum (default auto)");
+    text("--output", "output", "the output that the loss is on (default: the first float one)");
+    text("--batch-norm", "batch_norm", "batch | frozen: statistics in training (default batch)");
+    app.add_flag_callback(
+        "--assume-batch-norm", [this] { settings["assume_batch_norm"] = true; },
+        "put a BatchNormalization after every Conv it looks folded into");
+    app.add_option_function<std::vector<std::string>>(
+        "--train", [this](const std::vector<std::string>& v) { settings["train"] = v; },
+        "train only parameters whose names match this pattern; repeatable");
+    app.add_option_function<std::vector<std::string>>(
+        "--freeze", [this](const std::vector<std::string>& v) { settings["freeze"] = v; },
+        "do not train parameters whose names match this pattern; repeatable");
+    app.add_option("--settings", settings_file,
+                   "a JSON file of settings, as reports hold them; other options override it");
+  }
+
+  monet::Settings parse() {
+    Json all = Json::object();
+    if (!settings_file.empty()) all = monet::to_json(monet::parse_settings(read_file(settings_file)));
+    for (const std::string& dim : dims) {
+      size_t at = dim.find('=');
+      int64_t value = 0;
+      std::string digits = at == std::string::npos ? "" : dim.substr(at + 1);
+      auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+      if (at == 0 || digits.empty() || error != std::errc() || end != digits.data() + digits.size())
+        throw CLI::ValidationError("--dim", "expects NAME=VALUE with a whole number, got " + dim);
+      all["dims"][dim.substr(0, at)] = value;
+    }
+    all.update(settings, false);
+    return monet::parse_settings(all.dump());
+  }
+};
+
+std::unique_ptr<monet::Session> open_model(const std::string& path) {
+  std::unique_ptr<monet::ByteSource> source = monet::open_file(path);
+  return std::make_unique<monet::Session>(*source, fs::path(path).filename().string());
+}
+
+void print_problems(const std::vector<monet::Diagnostic>& problems) {
+  for (const monet::Diagnostic& d : problems)
+    std::cerr << "monet: " << d.message << (d.hint.empty() ? "" : " (" + d.hint + ")") << "\n";
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("MONET: what training a network costs on a dataflow accelerator", "monet");
+  app.require_subcommand(1);
+  app.set_version_flag("--version", monet::kEngineVersion);
+  std::string model, hardware, json, table = "-", out, preset;
+  TrainingFlags flags;
+
+  CLI::App* analyze = app.add_subcommand("analyze", "memory, operations and lower bounds of a training step");
+  analyze->add_option("MODEL", model, "an ONNX file")->required();
+  analyze->add_option("--hardware", hardware, "a preset's name or a file, JSON or YAML (default: none)");
+  analyze->add_option_function<int64_t>(
+      "--capacity", [&](int64_t v) { flags.settings["capacity_bytes"] = v; }, "bytes that the peak is compared with");
+  analyze->add_option_function<std::string>(
+      "--precision", [&](const std::string& v) { flags.settings["precision"] = v; },
+      "model | fp32 | fp16 | bf16 | mixed_fp16 | mixed_bf16 (default model)");
+  analyze->add_option_function<std::string>(
+      "--update", [&](const std::string& v) { flags.settings["update"] = v; },
+      "end | immediate: when gradients are applied and freed (default end)");
+  analyze->add_flag_callback(
+      "--accumulate", [&] { flags.settings["accumulate"] = true; }, "gradients are held over several steps");
+  analyze->add_option("--json", json, "write the report (monet.report/1) to a file, or - for standard output");
+  flags.add(*analyze);
+
+  CLI::App* graph = app.add_subcommand("graph", "the training graph as a runnable ONNX model");
+  graph->add_option("MODEL", model, "an ONNX file")->required();
+  graph->add_option("--out", out, "the ONNX file to write, or - for standard output")->required();
+  flags.add(*graph);
+
+  CLI::App* presets = app.add_subcommand("hardware", "list the accelerator presets, or print one");
+  presets->add_option("NAME", preset, "a preset's name");
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? 0 : 2;
+  }
+
+  int usage = 0;
+  std::vector<monet::Diagnostic> problems = monet::problems_of([&] {
+    if (*presets) {
+      for (const monet::Preset& p : monet::hardware_presets()) {
+        if (preset == p.name) return write_output("-", p.json);
+        if (preset.empty()) std::cout << p.name << "\t" << p.title << "\n";
+      }
+      if (!preset.empty())
+        throw Refusal({"unknown-hardware", "no hardware preset is called \"" + preset + "\"", "", "",
+                       "monet hardware lists them"});
+      return;
+    }
+    monet::FileResolver files;
+    if (!hardware.empty()) {
+      flags.settings["hardware"] = hardware;
+      if (fs::path(hardware).has_extension()) {
+        try {
+          flags.settings["hardware"] = Json::parse(read_hardware(hardware));
+        } catch (const Json::parse_error& e) {
+          throw Refusal({"bad-hardware", hardware + " is not JSON: " + e.what(), "", "", ""});
+        }
+        files = resolver_beside(hardware);
+      }
+    }
+    monet::Settings settings;
+    try {
+      settings = flags.parse();
+    } catch (const CLI::ParseError& e) {
+      std::cerr << "monet: " << e.what() << "\n";
+      usage = 2;
+      return;
+    }
+    std::unique_ptr<monet::Session> session = open_model(model);
+    if (*graph) return write_output(out, session->training_graph(settings));
+    Json report = session->analyze(settings, files);
+    if (!json.empty()) write_output(json, monet::to_bytes(report) + "\n");
+    if (json != "-") std::cout << monet::text_table(report);
+  });
+  print_problems(problems);
+  return usage ? usage : problems.empty() ? 0 : 1;
+}

@@ -1,0 +1,324 @@
+#include "engine/report/report.h"
+
+#include <algorithm>
+#include <map>
+
+namespace monet {
+
+const char* const kEngineVersion = MONET_VERSION;
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr Phase kAllPhases[kPhases] = {Phase::forward, Phase::loss, Phase::backward, Phase::optimizer,
+                                       Phase::recompute};
+
+template <typename Value>
+Json or_null(const std::optional<Value>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+Json tensors_json(const Graph& graph, const std::vector<TensorId>& ids, std::initializer_list<TensorKind> kinds) {
+  Json list = Json::array();
+  for (TensorId t : ids) {
+    const Tensor& tensor = graph.tensors[t];
+    if (std::find(kinds.begin(), kinds.end(), tensor.kind) == kinds.end()) continue;
+    list.push_back({{"name", tensor.name}, {"dtype", name(tensor.dtype)}, {"shape", tensor.shape}});
+  }
+  return list;
+}
+
+Json model_json(const Results& r) {
+  const Graph& forward = r.model->graph;
+  std::map<std::string, int64_t> counts;
+  for (const Node& node : forward.nodes) ++counts[node.op];
+  std::vector<std::pair<std::string, int64_t>> sorted(counts.begin(), counts.end());
+  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  Json operators = Json::array();
+  for (const auto& [op, count] : sorted) operators.push_back({{"op", op}, {"count", count}});
+  Json dims = Json::array();
+  for (const BoundDim& d : r.model->dims)
+    dims.push_back(
+        {{"name", d.name}, {"tensor", d.tensor}, {"axis", d.axis}, {"value", d.value}, {"defaulted", d.defaulted}});
+  int64_t parameters = 0, parameter_bytes = 0, macs = 0;
+  for (TensorId t : r.parameters) {
+    parameters += elements(r.graph().tensors[t].shape);
+    parameter_bytes += bytes(r.graph().tensors[t]);
+  }
+  for (size_t u = 0; u < r.works.size(); ++u)
+    if (r.graph().units[u].phase == Phase::forward) macs += r.works[u].macs;
+  return {{"name", r.file->name()},
+          {"opset", r.file->opset()},
+          {"nodes", r.file->node_count()},
+          {"operators", operators},
+          {"parameters", parameters},
+          {"parameter_bytes", parameter_bytes},
+          {"forward_macs", macs},
+          {"inputs", tensors_json(forward, forward.inputs, {TensorKind::input})},
+          {"outputs", tensors_json(forward, forward.outputs, {TensorKind::computed, TensorKind::input})},
+          {"dims", dims},
+          {"inference_export", r.model->inference_export}};
+}
+
+Json training_json(const Results& r) {
+  if (!r.training) return nullptr;
+  const Graph& graph = r.graph();
+  std::array<int64_t, kPhases> nodes{}, units{};
+  for (const Node& node : graph.nodes) ++nodes[static_cast<size_t>(node.phase)];
+  for (const Unit& unit : graph.units) ++units[static_cast<size_t>(unit.phase)];
+  Json node_counts, unit_counts;
+  for (Phase p : kAllPhases) {
+    node_counts[name(p)] = nodes[static_cast<size_t>(p)];
+    unit_counts[name(p)] = units[static_cast<size_t>(p)];
+  }
+  int64_t forward = 0, input_gradient = 0, weight_gradient = 0, all = 0;
+  for (size_t u = 0; u < graph.units.size(); ++u) {
+    int64_t macs = r.works[u].macs;
+    all += macs;
+    if (graph.units[u].phase == Phase::forward) forward += macs;
+    if (graph.units[u].role == Role::input_gradient) input_gradient += macs;
+    if (graph.units[u].role == Role::weight_gradient) weight_gradient += macs;
+  }
+  int64_t batch = 1;
+  for (TensorId t : graph.inputs)
+    if (graph.tensors[t].kind == TensorKind::input && !graph.tensors[t].shape.empty()) {
+      batch = graph.tensors[t].shape[0];
+      break;
+    }
+  return {{"optimizer", r.settings["optimizer"]},
+          {"loss", name(r.training->loss)},
+          {"loss_output", graph.tensors[r.training->loss_output].name},
+          {"batch", batch},
+          {"precision", r.settings["precision"].is_string() ? r.settings["precision"] : Json("custom")},
+          {"trained_tensors", r.parameters.size()},
+          {"nodes", node_counts},
+          {"units", unit_counts},
+          {"macs",
+           {{"forward", forward},
+            {"input_gradient", input_gradient},
+            {"weight_gradient", weight_gradient},
+            {"total", all}}}};
+}
+
+Json hardware_json(const Results& r) {
+  if (!r.accelerator) return nullptr;
+  const Accelerator& a = *r.accelerator;
+  return {{"name", a.name},
+          {"description", a.description},
+          {"source", a.source},
+          {"cores", a.cores.size()},
+          {"mac_units", a.mac_units()},
+          {"vector_units", a.vector_units()},
+          {"mac_energy_pj", a.mac_energy()},
+          {"offchip_bits_per_cycle", a.offchip_bandwidth()},
+          {"offchip_pj_per_bit", a.offchip_energy()},
+          {"offchip_bytes", a.offchip_bytes()},
+          {"onchip_bytes", a.onchip_bytes()}};
+}
+
+Json cost_json(const Results& r, const Bound& bound, bool step) {
+  Json phases = Json::object();
+  for (Phase p : kAllPhases) {
+    const Bound& b = step ? r.phase_bounds[static_cast<size_t>(p)] : bound;
+    if (step ? b.energy() > 0 : p == Phase::forward)
+      phases[name(p)] = {{"latency_cycles", b.cycles()}, {"energy_pj", b.energy()}};
+  }
+  return {{"latency_cycles", bound.cycles()}, {"energy_pj", bound.energy()}, {"bound", true}, {"phases", phases}};
+}
+
+Json bound_json(const Bound& b) {
+  return {{"compute_cycles", b.compute_cycles},
+          {"traffic_cycles", b.traffic_cycles},
+          {"compute_pj", b.compute_energy},
+          {"traffic_pj", b.traffic_energy},
+          {"traffic_bytes", b.traffic_bytes}};
+}
+
+Json bounds_json(const Results& r) {
+  if (!r.accelerator) return nullptr;
+  Json json = bound_json(r.step_bound);
+  json["limited_by"] = r.step_bound.traffic_cycles > r.step_bound.compute_cycles ? "traffic" : "compute";
+  json["inference"] = bound_json(r.inference_bound);
+  return json;
+}
+
+Json by_category(const BytesByCategory& bytes) {
+  Json json;
+  for (int c = 0; c < kMemoryCategories; ++c) json[name(static_cast<MemoryCategory>(c))] = bytes[c];
+  return json;
+}
+
+// Units that make what each unit reads, and the units of loss, backward and optimizer that read each saved tensor.
+UnitId producer_unit(const Graph& graph, TensorId t) {
+  NodeId node = graph.tensors[t].producer;
+  return node == kNone ? kNone : graph.nodes[node].unit;
+}
+
+Json memory_json(const Results& r) {
+  const Graph& graph = r.graph();
+  const MemoryTimeline& m = r.memory;
+  int64_t gradients = 0, activations = 0, workspace = 0;
+  if (r.training)
+    for (TensorId t : r.training->gradients) gradients += r.tensor_bytes[t];
+  std::vector<TensorId> saved = r.saved;
+  for (TensorId t : saved)
+    if (graph.tensors[t].kind == TensorKind::computed) activations += r.tensor_bytes[t];
+  std::stable_sort(saved.begin(), saved.end(),
+                   [&](TensorId a, TensorId b) { return r.tensor_bytes[a] > r.tensor_bytes[b]; });
+  std::map<TensorId, std::vector<UnitId>> readers;
+  for (TensorId t : saved) readers[t];
+  for (UnitId u = 0; u < static_cast<UnitId>(graph.units.size()); ++u)
+    if (graph.units[u].phase != Phase::forward)
+      for (TensorId t : r.works[u].reads)
+        if (auto it = readers.find(t); it != readers.end()) it->second.push_back(u);
+  Json saved_json = Json::array();
+  for (TensorId t : saved) {
+    UnitId unit = producer_unit(graph, t);
+    saved_json.push_back({{"tensor", graph.tensors[t].name},
+                          {"layer", unit == kNone ? Json(nullptr) : Json(unit)},
+                          {"bytes", r.tensor_bytes[t]},
+                          {"readers", readers[t]}});
+  }
+  Json timeline = {{"layer", m.order}};
+  for (int c = 0; c < kMemoryCategories; ++c) {
+    std::vector<int64_t> column;
+    column.reserve(m.timeline.size());
+    for (const BytesByCategory& row : m.timeline) column.push_back(row[c]);
+    timeline[name(static_cast<MemoryCategory>(c))] = std::move(column);
+  }
+  auto at = [](const BytesByCategory& row, MemoryCategory c) { return row[static_cast<size_t>(c)]; };
+  for (const BytesByCategory& row : m.timeline) workspace = std::max(workspace, at(row, MemoryCategory::workspace));
+  BytesByCategory at_peak = m.timeline.empty() ? BytesByCategory{} : m.timeline[m.peak_at];
+  Json json = {{"parameters", at(at_peak, MemoryCategory::parameters)},
+               {"master_weights", at(at_peak, MemoryCategory::master_weights)},
+               {"buffers", at(at_peak, MemoryCategory::buffers)},
+               {"gradients", gradients},
+               {"optimizer_state", at(at_peak, MemoryCategory::optimizer_state)},
+               {"inputs", at(at_peak, MemoryCategory::inputs)},
+               {"activations", activations},
+               {"workspace", workspace},
+               {"peak", m.peak},
+               {"peak_unit", m.order.empty() ? 0 : m.order[m.peak_at]},
+               {"at_peak", by_category(at_peak)},
+               {"inference_peak", r.inference_memory.peak},
+               {"capacity", or_null(r.capacity)},
+               {"fits", r.capacity ? Json(m.peak <= *r.capacity) : Json(nullptr)},
+               {"short_by", r.capacity ? Json(std::max<int64_t>(0, m.peak - *r.capacity)) : Json(nullptr)},
+               {"largest_batch", nullptr},
+               {"saved", std::move(saved_json)},
+               {"timeline", std::move(timeline)}};
+  if (r.largest_batch)
+    json["largest_batch"] = {{"value", or_null(r.largest_batch->value)}, {"reason", r.largest_batch->reason}};
+  return json;
+}
+
+std::string layer_name(const Graph& graph, const Unit& unit) {
+  if (unit.origin != kNone) return label(graph, unit.origin);
+  if (unit.target != kNone) return graph.tensors[unit.target].name;
+  return label(graph, unit.nodes.front());
+}
+
+Json layers_json(const Results& r) {
+  const Graph& graph = r.graph();
+  std::vector<bool> is_saved(graph.tensors.size(), false);
+  for (TensorId t : r.saved) is_saved[t] = true;
+  std::vector<TensorId> place = storage(graph);
+  Json layers = Json::array();
+  for (UnitId u = 0; u < static_cast<UnitId>(graph.units.size()); ++u) {
+    const Unit& unit = graph.units[u];
+    const Work& work = r.works[u];
+    int64_t parameter_bytes = 0, saved_bytes = 0, moved = 0;
+    std::vector<UnitId> reads;
+    for (TensorId t : work.reads) {
+      moved += r.tensor_bytes[t];
+      if (graph.tensors[t].kind == TensorKind::parameter && unit.phase == Phase::forward)
+        parameter_bytes += r.tensor_bytes[t];
+    }
+    for (TensorId t : work.writes) moved += r.tensor_bytes[t];
+    Shape shape;
+    for (NodeId n : unit.nodes) {
+      for (TensorId t : graph.nodes[n].inputs)
+        if (t != kNone)
+          if (UnitId from = producer_unit(graph, t); from != kNone && from != u) reads.push_back(from);
+      for (TensorId t : graph.nodes[n].outputs)
+        if (t != kNone) {
+          if (is_saved[t] && place[t] == t) saved_bytes += r.tensor_bytes[t];
+        }
+    }
+    std::sort(reads.begin(), reads.end());
+    reads.erase(std::unique(reads.begin(), reads.end()), reads.end());
+    for (TensorId t : graph.nodes[unit.nodes.back()].outputs)
+      if (t != kNone) {
+        shape = graph.tensors[t].shape;
+        break;
+      }
+    Json loops = Json::array();
+    if (unit.contraction != kNone)
+      for (const Loop& loop : loop_nest(graph, unit).loops) loops.push_back({{"dim", loop.dim}, {"size", loop.size}});
+    UnitId origin = unit.phase != Phase::forward && unit.origin != kNone ? graph.nodes[unit.origin].unit : kNone;
+    Json layer = {{"id", u},
+                  {"name", layer_name(graph, unit)},
+                  {"op", unit.op},
+                  {"phase", name(unit.phase)},
+                  {"role", name(unit.role)},
+                  {"origin", origin == kNone ? Json(nullptr) : Json(origin)},
+                  {"shape", shape},
+                  {"loops", loops},
+                  {"macs", work.macs},
+                  {"operations", work.operations},
+                  {"bytes", work.view ? 0 : moved},
+                  {"parameter_bytes", parameter_bytes},
+                  {"saved_bytes", saved_bytes},
+                  {"nodes", unit.nodes.size()},
+                  {"latency_cycles", nullptr},
+                  {"energy_pj", nullptr},
+                  {"bound_by", nullptr},
+                  {"reads", reads}};
+    if (!r.unit_bounds.empty()) {
+      const Bound& b = r.unit_bounds[u];
+      layer["latency_cycles"] = b.cycles();
+      layer["energy_pj"] = b.energy();
+      layer["bound_by"] = b.cycles() == 0 ? "nothing" : b.traffic_cycles > b.compute_cycles ? "traffic" : "compute";
+    }
+    layers.push_back(std::move(layer));
+  }
+  return layers;
+}
+
+}  // namespace
+
+Json to_json(const Diagnostic& d) {
+  return {{"code", d.code}, {"message", d.message}, {"node", d.node}, {"tensor", d.tensor}, {"hint", d.hint}};
+}
+
+Json errors_json(const std::vector<Diagnostic>& problems) {
+  Json list = Json::array();
+  for (const Diagnostic& d : problems) list.push_back(to_json(d));
+  return {{"errors", list}};
+}
+
+Json report(const Results& r) {
+  Json warnings = Json::array();
+  for (const Diagnostic& d : r.warnings) warnings.push_back(to_json(d));
+  return {{"schema", "monet.report/1"},
+          {"engine", {{"name", "monet"}, {"version", kEngineVersion}}},
+          {"model", model_json(r)},
+          {"settings", r.settings},
+          {"training", training_json(r)},
+          {"hardware", hardware_json(r)},
+          {"inference", r.accelerator ? cost_json(r, r.inference_bound, false) : Json(nullptr)},
+          {"step", r.accelerator && r.training ? cost_json(r, r.step_bound, true) : Json(nullptr)},
+          {"memory", memory_json(r)},
+          {"layers", layers_json(r)},
+          {"schedule", nullptr},
+          {"fusion", nullptr},
+          {"checkpointing", nullptr},
+          {"exploration", nullptr},
+          {"bounds", bounds_json(r)},
+          {"warnings", warnings}};
+}
+
+std::string to_bytes(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+}  // namespace monet

@@ -1,0 +1,132 @@
+// The report for a terminal: headline figures, memory by category, bounds by phase, the heaviest layers, warnings.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "engine/report/report.h"
+
+namespace monet {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string format(const char* pattern, double value) {
+  char text[64];
+  std::snprintf(text, sizeof text, pattern, value);
+  return text;
+}
+
+std::string grouped(int64_t value) {
+  std::string digits = std::to_string(value);
+  for (int64_t at = static_cast<int64_t>(digits.size()) - 3; at > 0; at -= 3)
+    digits.insert(static_cast<size_t>(at), ",");
+  return digits;
+}
+
+// Decimal prefixes, three significant digits: 21.6 MB, 1.81 G.
+std::string scaled(double value, const std::string& unit) {
+  constexpr const char* kPrefixes[] = {"", "k", "M", "G", "T", "P", "E"};
+  size_t prefix = 0;
+  while (value >= 999.5 && prefix + 1 < std::size(kPrefixes)) {
+    value /= 1000;
+    ++prefix;
+  }
+  const char* pattern = prefix == 0 && value == std::floor(value) ? "%.0f"
+                        : value >= 99.95                          ? "%.0f"
+                        : value >= 9.995                          ? "%.1f"
+                                                                  : "%.2f";
+  return format(pattern, value) + " " + kPrefixes[prefix] + unit;
+}
+
+std::string bytes_text(const Json& value) { return scaled(value.get<double>(), "B"); }
+
+std::string energy_text(double pj) {
+  if (pj >= 1e9) return format("%.4g", pj / 1e9) + " mJ";
+  if (pj >= 1e6) return format("%.4g", pj / 1e6) + " uJ";
+  return format("%.4g", pj) + " pJ";
+}
+
+std::string padded(std::string text, size_t width, bool left = false) {
+  if (text.size() < width) text.insert(left ? text.size() : 0, width - text.size(), ' ');
+  return text;
+}
+
+std::string shortened(std::string text, size_t width) {
+  if (text.size() > width) text = text.substr(0, width - 3) + "...";
+  return text;
+}
+
+}  // namespace
+
+std::string text_table(const Json& r) {
+  std::string out;
+  auto line = [&](const std::string& text) { out += text + "\n"; };
+  auto row = [&](const std::string& title, const std::string& text) { line("  " + padded(title, 22, true) + text); };
+  const Json& model = r["model"];
+  const Json& memory = r["memory"];
+  line(model["name"].get<std::string>() + ": " + grouped(model["parameters"]) + " parameters, " +
+       scaled(model["forward_macs"].get<double>(), "MAC") + " forward" +
+       (r["training"].is_null() ? " (forward only)" : ", batch " + grouped(r["training"]["batch"])));
+  if (!r["training"].is_null()) {
+    const Json& t = r["training"];
+    const Json& macs = t["macs"];
+    row("training", t["optimizer"].get<std::string>() + ", " + t["loss"].get<std::string>() + " on " +
+                        t["loss_output"].get<std::string>() + ", " + t["precision"].get<std::string>() + " precision");
+    row("MACs of a step", grouped(macs["total"]) + " (forward " + grouped(macs["forward"]) + ", input gradients " +
+                              grouped(macs["input_gradient"]) + ", weight gradients " +
+                              grouped(macs["weight_gradient"]) + ")");
+  }
+  line("");
+  line("Memory");
+  for (const char* category : {"parameters", "master_weights", "buffers", "optimizer_state", "inputs", "gradients"})
+    if (memory[category] != 0) row(category, bytes_text(memory[category]));
+  if (!r["training"].is_null()) row("saved activations", bytes_text(memory["activations"]));
+  row("peak", bytes_text(memory["peak"]) + " (" + grouped(memory["peak"]) + " bytes) at layer " +
+                  memory["peak_unit"].dump() + "; inference alone " + bytes_text(memory["inference_peak"]));
+  if (!memory["capacity"].is_null())
+    row("capacity",
+        bytes_text(memory["capacity"]) +
+            (memory["fits"].get<bool>() ? ": fits" : ": does not fit, short by " + bytes_text(memory["short_by"])));
+  if (!memory["largest_batch"].is_null()) {
+    const Json& largest = memory["largest_batch"];
+    row("largest batch",
+        largest["value"].is_null() ? "not known: " + largest["reason"].get<std::string>() : grouped(largest["value"]));
+  }
+  if (!r["inference"].is_null()) {
+    line("");
+    line("Lower bounds on " + r["hardware"]["name"].get<std::string>() + " (no mapping or schedule can beat them)");
+    auto cost = [&](const std::string& title, const Json& c) {
+      row(title, ">= " + padded(grouped(static_cast<int64_t>(std::ceil(c["latency_cycles"].get<double>()))), 15) +
+                     " cycles   >= " + padded(energy_text(c["energy_pj"]), 9));
+    };
+    cost("inference", r["inference"]);
+    if (!r["step"].is_null()) {
+      cost("training step", r["step"]);
+      for (const auto& [phase, c] : r["step"]["phases"].items()) cost("  " + phase + " alone", c);
+    }
+  }
+  line("");
+  line("Heaviest layers by multiply-accumulates");
+  std::vector<const Json*> layers;
+  for (const Json& layer : r["layers"])
+    if (layer["macs"] != 0) layers.push_back(&layer);
+  std::stable_sort(layers.begin(), layers.end(), [](const Json* a, const Json* b) {
+    return (*a)["macs"].get<int64_t>() > (*b)["macs"].get<int64_t>();
+  });
+  if (layers.size() > 10) layers.resize(10);
+  line("  " + padded("id", 5) + "  " + padded("layer", 30, true) + padded("operator", 15, true) +
+       padded("role", 17, true) + padded("MACs", 14));
+  for (const Json* layer : layers)
+    line("  " + padded((*layer)["id"].dump(), 5) + "  " + padded(shortened((*layer)["name"], 29), 30, true) +
+         padded(shortened((*layer)["op"], 14), 15, true) + padded((*layer)["role"], 17, true) +
+         padded(grouped((*layer)["macs"]), 14));
+  if (!r["warnings"].empty()) line("");
+  for (const Json& warning : r["warnings"]) {
+    line("warning: " + warning["message"].get<std::string>());
+    if (!warning["hint"].get<std::string>().empty()) line("  hint: " + warning["hint"].get<std::string>());
+  }
+  return out;
+}
+
+}  // namespace monet

@@ -1,0 +1,119 @@
+// Embind over analysis/, nothing else. JSON texts and byte arrays cross the border; errors come back as data
+// ({"errors": [...]}), never as exceptions.
+#include <emscripten/bind.h>
+#include <emscripten/val.h>
+
+#include <memory>
+
+#include "engine/analysis/session.h"
+#include "engine/report/report.h"
+
+namespace {
+
+using emscripten::val;
+using monet::guarded;
+
+// A JavaScript function read(offset, length) -> Uint8Array. Offsets are doubles: size_t has 32 bits here.
+class ScriptSource : public monet::ByteSource {
+ public:
+  ScriptSource(double size, val read) : size_(static_cast<uint64_t>(size)), read_(std::move(read)) {}
+  uint64_t size() const override { return size_; }
+  void read(uint64_t offset, size_t count, char* to) override {
+    val bytes = read_(static_cast<double>(offset), static_cast<double>(count));
+    if (bytes.isNull() || bytes.isUndefined() || bytes["length"].as<size_t>() != count)
+      throw monet::Refusal({"unreadable", "the file could not be read at byte " + std::to_string(offset), "", "",
+                            "it may have changed or moved since it was opened: open it again"});
+    val(emscripten::typed_memory_view(count, reinterpret_cast<uint8_t*>(to))).call<void>("set", bytes);
+  }
+
+ private:
+  uint64_t size_;
+  val read_;
+};
+
+val bytes_to_script(const std::string& bytes) {
+  // A copy: the view is into the heap, which moves when it grows.
+  return val::global("Uint8Array")
+      .new_(emscripten::typed_memory_view(bytes.size(), reinterpret_cast<const uint8_t*>(bytes.data())));
+}
+
+class Session {
+ public:
+  std::string open(std::string name, double size, val read) {
+    session_.reset();
+    return guarded([&] {
+      ScriptSource source(size, std::move(read));
+      session_ = std::make_unique<monet::Session>(source, std::move(name));
+      const monet::Model& file = session_->file();
+      return monet::to_bytes({{"model", {{"name", file.name()}, {"opset", file.opset()}, {"nodes", file.node_count()}}},
+                              {"reads",
+                               {{"file_bytes", file.reads().file_bytes},
+                                {"read_bytes", file.reads().read_bytes},
+                                {"reads", file.reads().reads}}}});
+    });
+  }
+
+  std::string analyze(std::string settings, val progress) {
+    return guarded([&] {
+      auto report = opened().analyze(monet::parse_settings(settings), {}, [&](std::string_view stage, double done) {
+        return progress.isUndefined() || progress(std::string(stage), done).as<bool>();
+      });
+      return monet::to_bytes(report);
+    });
+  }
+
+  // ONNX bytes, or the errors as a string.
+  val training_graph(std::string settings) {
+    val result = val::undefined();
+    std::string errors = guarded([&] {
+      result = bytes_to_script(opened().training_graph(monet::parse_settings(settings)));
+      return std::string();
+    });
+    return errors.empty() ? result : val(errors);
+  }
+
+  val structure(bool short_names) {
+    val result = val::undefined();
+    std::string errors = guarded([&] {
+      result = bytes_to_script(opened().file().structure(short_names));
+      return std::string();
+    });
+    return errors.empty() ? result : val(errors);
+  }
+
+ private:
+  monet::Session& opened() {
+    if (!session_) throw monet::Refusal({"no-model", "no model is open", "", "", "open one first"});
+    return *session_;
+  }
+
+  std::unique_ptr<monet::Session> session_;
+};
+
+std::string presets() {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const monet::Preset& p : monet::hardware_presets())
+    list.push_back({{"name", p.name}, {"title", p.title}, {"json", p.json}});
+  return monet::to_bytes(list);
+}
+
+std::string version() { return monet::kEngineVersion; }
+
+// The table that the command line prints for a report.
+std::string table(std::string report) {
+  return guarded([&] { return monet::text_table(nlohmann::ordered_json::parse(report)); });
+}
+
+}  // namespace
+
+EMSCRIPTEN_BINDINGS(monet) {
+  emscripten::function("version", &version);
+  emscripten::function("presets", &presets);
+  emscripten::function("table", &table);
+  emscripten::class_<Session>("Session")
+      .constructor<>()
+      .function("open", &Session::open)
+      .function("analyze", &Session::analyze)
+      .function("trainingGraph", &Session::training_graph)
+      .function("structure", &Session::structure);
+}
