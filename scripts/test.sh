@@ -9,8 +9,7 @@ build native
 build wasm
 build asan
 build_site
-install_node_packages tests/numeric
-install_node_packages tests/conformance
+install_node_packages tests
 
 passed=0 failed=0 skipped=0
 count() { # count NAME PASSED FAILED SKIPPED

@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# Measures what docs/results.md reports and writes it anew. Builds what it needs first; takes a few minutes.
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+need "${BUILD_PACKAGES[@]}" "${NATIVE_PACKAGES[@]}" "${WASM_PACKAGES[@]}" "${TEST_PACKAGES[@]}"
+need_node
+build native
+build wasm monet
+build_site
+install_node_packages tests
+exec node scripts/results.mjs docs/results.md
