@@ -50,13 +50,6 @@ std::vector<int64_t> bytes_of(const Graph& graph, const Precision& precision) {
   return all;
 }
 
-std::vector<Work> works_of(const Graph& graph) {
-  std::vector<Work> works;
-  works.reserve(graph.units.size());
-  for (const Unit& unit : graph.units) works.push_back(work(graph, unit));
-  return works;
-}
-
 std::optional<int64_t> batch_of(const Graph& graph) {
   for (TensorId t : graph.inputs)
     if (graph.tensors[t].kind == TensorKind::input && !graph.tensors[t].shape.empty()) return graph.tensors[t].shape[0];
@@ -163,19 +156,21 @@ nlohmann::ordered_json Session::analyze(const Settings& settings, const FileReso
   }
 
   step(progress, "bounds", 0.85);
-  r.works = works_of(graph);
+  r.works = works(graph);
+  // Without an accelerator the bounds still count the bytes that a unit moves.
+  const Accelerator described = accelerator.value_or(Accelerator{});
+  std::array<std::vector<Work>, kPhases> by_phase;
+  for (size_t u = 0; u < r.works.size(); ++u) {
+    r.unit_bounds.push_back(unit_bound(graph, r.works[u], described, settings.precision));
+    by_phase[static_cast<size_t>(graph.units[u].phase)].push_back(r.works[u]);
+  }
   if (accelerator) {
     r.accelerator = &*accelerator;
     r.warnings.insert(r.warnings.end(), accelerator->warnings.begin(), accelerator->warnings.end());
-    std::array<std::vector<Work>, kPhases> by_phase;
-    for (size_t u = 0; u < r.works.size(); ++u) {
-      r.unit_bounds.push_back(unit_bound(graph, r.works[u], *accelerator, settings.precision));
-      by_phase[static_cast<size_t>(graph.units[u].phase)].push_back(r.works[u]);
-    }
     for (size_t p = 0; p < by_phase.size(); ++p)
       r.phase_bounds[p] = total_bound(graph, by_phase[p], *accelerator, settings.precision);
     r.step_bound = total_bound(graph, r.works, *accelerator, settings.precision);
-    r.inference_bound = total_bound(model->graph, works_of(model->graph), *accelerator, settings.precision);
+    r.inference_bound = total_bound(model->graph, works(model->graph), *accelerator, settings.precision);
   }
   step(progress, "report", 0.9);
   return report(r);

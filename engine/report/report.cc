@@ -228,14 +228,11 @@ Json layers_json(const Results& r) {
   for (UnitId u = 0; u < static_cast<UnitId>(graph.units.size()); ++u) {
     const Unit& unit = graph.units[u];
     const Work& work = r.works[u];
-    int64_t parameter_bytes = 0, saved_bytes = 0, moved = 0;
+    int64_t parameter_bytes = 0, saved_bytes = 0;
     std::vector<UnitId> reads;
-    for (TensorId t : work.reads) {
-      moved += r.tensor_bytes[t];
+    for (TensorId t : work.reads)
       if (graph.tensors[t].kind == TensorKind::parameter && unit.phase == Phase::forward)
         parameter_bytes += r.tensor_bytes[t];
-    }
-    for (TensorId t : work.writes) moved += r.tensor_bytes[t];
     Shape shape;
     for (NodeId n : unit.nodes) {
       for (TensorId t : graph.nodes[n].inputs)
@@ -267,7 +264,7 @@ Json layers_json(const Results& r) {
                   {"loops", loops},
                   {"macs", work.macs},
                   {"operations", work.operations},
-                  {"bytes", work.view ? 0 : moved},
+                  {"bytes", r.unit_bounds[u].traffic_bytes},
                   {"parameter_bytes", parameter_bytes},
                   {"saved_bytes", saved_bytes},
                   {"nodes", unit.nodes.size()},
@@ -275,7 +272,7 @@ Json layers_json(const Results& r) {
                   {"energy_pj", nullptr},
                   {"bound_by", nullptr},
                   {"reads", reads}};
-    if (!r.unit_bounds.empty()) {
+    if (r.accelerator) {
       const Bound& b = r.unit_bounds[u];
       layer["latency_cycles"] = b.cycles();
       layer["energy_pj"] = b.energy();

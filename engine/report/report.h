@@ -40,7 +40,7 @@ struct Results {
   std::vector<TensorId> parameters;   // trained; forward only: trainable
   std::vector<TensorId> saved;        // saved for backward
   std::vector<Work> works;            // by unit
-  std::vector<Bound> unit_bounds;     // by unit; empty without accelerator
+  std::vector<Bound> unit_bounds;     // by unit; without accelerator their bytes alone
   Bound inference_bound, step_bound;
   std::array<Bound, kPhases> phase_bounds;
   MemoryTimeline inference_memory, memory;  // of the forward pass alone; of what is analysed

@@ -4,6 +4,7 @@
 #include <limits>
 #include <numeric>
 
+#include "engine/workload/operations.h"
 #include "engine/workload/work.h"
 
 namespace monet {
@@ -151,7 +152,7 @@ Liveness liveness(const Graph& graph, const MemoryOptions& options) {
 }
 
 MemoryTimeline evaluate(const Graph& graph, const Liveness& live, const std::vector<int64_t>& tensor_bytes,
-                const MemoryOptions& options) {
+                        const MemoryOptions& options) {
   MemoryTimeline result;
   result.order = live.order;
   size_t steps = live.order.size();

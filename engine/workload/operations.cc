@@ -1,6 +1,7 @@
 #include "engine/workload/operations.h"
 
 #include <map>
+#include <set>
 #include <string_view>
 
 #include "engine/ir/saturating.h"
@@ -134,6 +135,79 @@ int64_t resize_cost(const Graph& graph, const Node& node) {
 }
 
 }  // namespace
+
+bool is_elementwise(const Node& node) {
+  static const std::set<std::string_view> kElementwise = {"Abs",
+                                                          "Add",
+                                                          "And",
+                                                          "BitShift",
+                                                          "BitwiseAnd",
+                                                          "BitwiseNot",
+                                                          "BitwiseOr",
+                                                          "BitwiseXor",
+                                                          "Cast",
+                                                          "CastLike",
+                                                          "Ceil",
+                                                          "Celu",
+                                                          "Clip",
+                                                          "ConstantOfShape",
+                                                          "Cos",
+                                                          "DequantizeLinear",
+                                                          "Div",
+                                                          "Dropout",
+                                                          "Elu",
+                                                          "Equal",
+                                                          "Erf",
+                                                          "Exp",
+                                                          "Expand",
+                                                          "Floor",
+                                                          "Gelu",
+                                                          "Greater",
+                                                          "GreaterOrEqual",
+                                                          "HardSigmoid",
+                                                          "HardSwish",
+                                                          "IsInf",
+                                                          "IsNaN",
+                                                          "LeakyRelu",
+                                                          "Less",
+                                                          "LessOrEqual",
+                                                          "Log",
+                                                          "Max",
+                                                          "Mean",
+                                                          "Min",
+                                                          "Mish",
+                                                          "Mod",
+                                                          "Mul",
+                                                          "Neg",
+                                                          "Not",
+                                                          "Or",
+                                                          "PRelu",
+                                                          "Pow",
+                                                          "QuantizeLinear",
+                                                          "Range",
+                                                          "Reciprocal",
+                                                          "Relu",
+                                                          "Round",
+                                                          "Selu",
+                                                          "Shrink",
+                                                          "Sigmoid",
+                                                          "Sign",
+                                                          "Sin",
+                                                          "Softplus",
+                                                          "Softsign",
+                                                          "Sqrt",
+                                                          "Sub",
+                                                          "Sum",
+                                                          "Swish",
+                                                          "Tan",
+                                                          "Tanh",
+                                                          "ThresholdedRelu",
+                                                          "Where",
+                                                          "Xor"};
+  return node.domain.empty() && kElementwise.count(node.op) > 0;
+}
+
+bool is_reduction(const Node& node) { return node.domain.empty() && node.op.rfind("Reduce", 0) == 0; }
 
 bool has_operation_cost(const Node& node) {
   return is_contraction(node) || (node.domain.empty() && table().count(node.op) > 0);

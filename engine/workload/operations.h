@@ -23,4 +23,10 @@ int64_t operations(const Graph& graph, NodeId node);
 // Whether the table has an entry for the operator; if not, `operations` gives the default.
 bool has_operation_cost(const Node& node);
 
+// Operators whose every output element depends on the input elements at its own place only (broadcasting included), so
+// that a chain of them can pass elements on without storing them.
+bool is_elementwise(const Node& node);
+// Operators that fold elements as they come (ReduceSum and its like).
+bool is_reduction(const Node& node);
+
 }  // namespace monet
