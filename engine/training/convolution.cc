@@ -25,6 +25,7 @@ void conv_gradient(Backward& g) {
   TensorId x = g.input(0), w = g.input(1), dy = g.gradient();
   Shape x_shape = g.shape(x), w_shape = g.shape(w);
   Window window = conv_window(g.node, x_shape, g.shape(dy), kernel_of(w_shape));
+  if (window.empty()) return refuse_window(g);
   int64_t group = attribute(g.node, "group", int64_t{1});
   bias_gradient(g);
   for (size_t operand : g.operands()) {
@@ -38,6 +39,7 @@ void conv_transpose_gradient(Backward& g) {
   TensorId x = g.input(0), w = g.input(1), dy = g.gradient();
   Shape x_shape = g.shape(x), w_shape = g.shape(w);
   Window window = conv_transpose_window(g.node, g.shape(dy), x_shape, kernel_of(w_shape));
+  if (window.empty()) return refuse_window(g);
   int64_t group = attribute(g.node, "group", int64_t{1});
   bias_gradient(g);
   for (size_t operand : g.operands()) {

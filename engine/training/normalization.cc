@@ -23,7 +23,9 @@ Shape channel_shape(const Shape& data) {
 void batch_normalization_gradient(Backward& g) {
   Builder& b = g.b;
   TensorId x = g.input(0), dy = g.gradient();
-  Shape shape = g.shape(x), channel = channel_shape(shape), vector = {shape[1]};
+  Shape shape = g.shape(x);
+  if (shape.size() < 2) return g.refuse("its input has no channel axis", "give it data of at least two dimensions");
+  Shape channel = channel_shape(shape), vector = {shape[1]};
   DType type = b.dtype(x);
   bool frozen = g.frozen_batch_norm();
   std::vector<int64_t> axes;

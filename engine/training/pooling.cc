@@ -51,6 +51,7 @@ void average_pool_gradient(Backward& g) {
   size_t axes = x.size() - 2;
   Shape kernel = attribute(g.node, "kernel_shape", Shape(axes, 1));
   Window window = conv_window(g.node, x, y, kernel);
+  if (window.empty()) return refuse_window(g);
   bool include_pad = attribute(g.node, "count_include_pad", int64_t{0});
   bool explicit_pads = attribute(g.node, "auto_pad", "NOTSET") == "NOTSET";
   std::vector<int64_t> given = attribute(g.node, "pads", std::vector<int64_t>(2 * axes, 0));

@@ -12,9 +12,15 @@ Window basic_window(const Node& node, const Shape& large, const Shape& small, co
   std::vector<int64_t> strides = attribute(node, "strides", ones);
   std::vector<int64_t> dilations = attribute(node, "dilations", ones);
   std::vector<int64_t> pads = attribute(node, "pads", std::vector<int64_t>(2 * axes, 0));
+  if (large.size() != axes + 2 || small.size() != axes + 2) return {};
+  if (strides.size() != axes || dilations.size() != axes || pads.size() != 2 * axes) return {};
   Window window(axes);
-  for (size_t i = 0; i < axes; ++i)
-    window[i] = {kernel[i], strides[i], dilations[i], pads[i], large[i + 2], small[i + 2]};
+  for (size_t i = 0; i < axes; ++i) {
+    WindowAxis& axis = window[i];
+    axis = {kernel[i], strides[i], dilations[i], pads[i], large[i + 2], small[i + 2]};
+    if (axis.kernel < 1 || axis.stride < 1 || axis.dilation < 1 || axis.begin < 0 || pads[axes + i] < 0) return {};
+    if (axis.large < 1 || axis.small < 1) return {};
+  }
   return window;
 }
 
@@ -40,6 +46,7 @@ Window conv_transpose_window(const Node& node, const Shape& large, const Shape& 
   Window window = basic_window(node, large, small, kernel);
   std::string auto_pad = attribute(node, "auto_pad", "NOTSET");
   std::vector<int64_t> extra = attribute(node, "output_padding", std::vector<int64_t>(kernel.size(), 0));
+  if (extra.size() != kernel.size()) return {};
   // A given output shape overrides the pads (ONNX's ConvTranspose: the odd one goes to the end for SAME_UPPER only).
   bool computed = is_same(auto_pad) || find_attribute(node, "output_shape");
   for (size_t i = 0; i < window.size(); ++i) {

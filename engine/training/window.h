@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/ir/graph.h"
+#include "engine/ir/saturating.h"
 
 namespace monet {
 
@@ -18,13 +19,18 @@ struct WindowAxis {
   int64_t large = 1;
   int64_t small = 1;
   // Extent that the windows cover together.
-  int64_t covered() const { return (small - 1) * stride + dilation * (kernel - 1) + 1; }
+  int64_t covered() const {
+    return saturating_add(saturating_multiply(small - 1, stride), saturating_multiply(dilation, kernel - 1) + 1);
+  }
   // The pad after the last element that makes the windows end exactly there. Negative: that many elements at the end of
   // the large side are met by no window (a stride that does not divide the extent).
   int64_t end() const { return covered() - begin - large; }
 };
 using Window = std::vector<WindowAxis>;
 
+// Both functions return an empty window when attributes and shapes do not fit each other or make no sense (a stride of
+// 0, an empty axis, a negative pad).
+//
 // Conv and pooling: `large` and `small` are the shapes of input and output with their first two dimensions. `kernel`:
 // spatial sizes.
 Window conv_window(const Node& node, const Shape& large, const Shape& small, const Shape& kernel);

@@ -31,6 +31,10 @@ std::vector<int64_t> swap_first_two(size_t rank) {
 
 }  // namespace
 
+void refuse_window(Backward& g) {
+  g.refuse("its kernel, strides, dilations and pads do not fit its shapes", "check the attributes of the node");
+}
+
 TensorId spread(Builder& b, TensorId small, TensorId weight, const Window& window, int64_t group,
                 const Shape& large_shape) {
   std::vector<int64_t> output_padding;

@@ -3,9 +3,13 @@
 #pragma once
 
 #include "engine/training/builder.h"
+#include "engine/training/gradient_rules.h"
 #include "engine/training/window.h"
 
 namespace monet {
+
+// What a rule does with an empty window.
+void refuse_window(Backward& g);
 
 // Small side [N, K, ...] -> large side [N, C, ...] by ConvTranspose: the input gradient of Conv. `weight`
 // [K, C/group, kernel...].
