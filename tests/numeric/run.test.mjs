@@ -1,5 +1,5 @@
 // Gradients and optimizer steps of exported training graphs, run by ONNX Runtime, against PyTorch's (fixtures.json, made
-// by make_fixtures.py). Run with `node --test` after `npm ci --ignore-scripts`; build/native/bin/training_export is taken,
+// by make_fixtures.py). Run with `node --test` after `npm ci --ignore-scripts` in tests/; build/native/bin/training_export is taken,
 // or the executable that MONET_TRAINING_EXPORT names.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
