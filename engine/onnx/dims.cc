@@ -22,9 +22,9 @@ class Binder {
       if (!stored_.count(v.name())) adopt_batch(v);
     for (auto& v : *graph.mutable_input())
       if (!stored_.count(v.name())) bind(v);
-    for (const auto& [name, value] : options_.dims)
-      if (std::none_of(dims_.begin(), dims_.end(), [&](const BoundDim& d) { return d.name == name; }))
-        report_unknown(name);
+    for (const auto& wanted : options_.dims)
+      if (std::none_of(dims_.begin(), dims_.end(), [&](const BoundDim& d) { return d.name == wanted.first; }))
+        report_unknown(wanted.first);
     return std::move(dims_);
   }
 
