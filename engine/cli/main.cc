@@ -1,6 +1,6 @@
 // The `monet` executable: command lines -> analysis/. Exit status 0 on success, 1 on a refused input, 2 on wrong usage.
 #include <CLI/CLI.hpp>
-#include <cstdio>
+#include <charconv>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
