@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <new>
+#include <unordered_map>
 
 #include "engine/cost/bounds.h"
 #include "engine/report/report.h"
@@ -12,8 +13,9 @@ namespace monet {
 
 namespace {
 
-// Two batches of one model (its largest batch needs a second one) under the settings before and after a change.
-constexpr size_t kKept = 4;
+// Up to three batches of one model (the search for the largest needs two), under the settings before and after a
+// change.
+constexpr size_t kKept = 6;
 
 template <typename Value, typename Make>
 std::shared_ptr<const Value> recent(std::list<std::pair<std::string, std::shared_ptr<const Value>>>& list,
@@ -91,6 +93,32 @@ std::optional<Accelerator> accelerator_of(const Settings& settings, const FileRe
                  "one of: " + known + "; or a hardware file"});
 }
 
+LargestBatch Session::find_largest_batch(const Settings& settings, std::optional<int64_t> batch, MemoryOptions options,
+                                         int64_t capacity) {
+  if (!batch) return {{}, "the model has no data input with a batch dimension"};
+  try {
+    // Not at batch 1: there broadcasts of the batch need no reduction, and the graph is another one.
+    int64_t small = std::max<int64_t>(*batch, 2), large = 2 * small + 1;
+    std::shared_ptr<const TrainingGraph> a = training(settings, small), b = training(settings, large);
+    std::vector<int64_t> bytes_a = bytes_of(a->graph, settings.precision), bytes_b = bytes_a;
+    // By name: equal constants are shared, and which are equal can depend on the batch.
+    std::unordered_map<std::string_view, TensorId> by_name;
+    for (TensorId t = 0; t < static_cast<TensorId>(b->graph.tensors.size()); ++t)
+      by_name.emplace(b->graph.tensors[t].name, t);
+    for (TensorId t = 0; t < static_cast<TensorId>(bytes_a.size()); ++t) {
+      const Tensor& tensor = a->graph.tensors[t];
+      if (tensor.kind == TensorKind::constant) continue;
+      auto it = by_name.find(tensor.name);
+      if (it == by_name.end()) return {{}, "the model's operators change with the batch"};
+      bytes_b[t] = bytes(b->graph, it->second, settings.precision);
+    }
+    if (!options.master_weights.empty()) options.master_weights = a->parameters;
+    return {largest_batch(a->graph, {small, bytes_a}, {large, bytes_b}, options, capacity), ""};
+  } catch (const Refusal& refusal) {
+    return {{}, refusal.problems().front().message};
+  }
+}
+
 nlohmann::ordered_json Session::analyze(const Settings& settings, const FileResolver& hardware_files,
                                         const Progress& progress) {
   step(progress, "hardware", 0);
@@ -135,24 +163,7 @@ nlohmann::ordered_json Session::analyze(const Settings& settings, const FileReso
   if (settings.capacity_bytes) r.capacity = settings.capacity_bytes;
   if (r.capacity && trained) {
     step(progress, "largest batch", 0.7);
-    r.largest_batch.emplace();
-    if (std::optional<int64_t> batch = batch_of(graph); !batch) {
-      r.largest_batch->reason = "the model has no data input with a batch dimension";
-    } else {
-      int64_t other = *batch * 2;
-      try {
-        std::shared_ptr<const TrainingGraph> second = training(settings, other);
-        if (second->graph.tensors.size() == graph.tensors.size()) {
-          r.largest_batch->value =
-              largest_batch(graph, {*batch, r.tensor_bytes}, {other, bytes_of(second->graph, settings.precision)},
-                            options, *r.capacity);
-        } else {
-          r.largest_batch->reason = "the model's operators change with the batch";
-        }
-      } catch (const Refusal& refusal) {
-        r.largest_batch->reason = refusal.problems().front().message;
-      }
-    }
+    r.largest_batch = find_largest_batch(settings, batch_of(graph), options, *r.capacity);
   }
 
   step(progress, "bounds", 0.85);

@@ -15,6 +15,8 @@
 #include "engine/hardware/accelerator.h"
 #include "engine/onnx/byte_source.h"
 #include "engine/onnx/model.h"
+#include "engine/report/report.h"
+#include "engine/schedule/memory.h"
 #include "engine/training/training_graph.h"
 
 namespace monet {
@@ -41,6 +43,9 @@ class Session {
  private:
   std::shared_ptr<const BoundModel> bound(const Settings& settings, std::optional<int64_t> batch);
   std::shared_ptr<const TrainingGraph> training(const Settings& settings, std::optional<int64_t> batch);
+
+  LargestBatch find_largest_batch(const Settings& settings, std::optional<int64_t> batch, MemoryOptions options,
+                                  int64_t capacity);
 
   Model file_;
   // The ones used last, most recent first.
