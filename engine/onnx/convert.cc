@@ -75,33 +75,6 @@ void restore(::onnx::GraphProto& graph, const std::map<std::string, const Traini
   }
 }
 
-// The converter's own constants come in typed fields; everything after this stage reads raw_data.
-void use_raw_data(::onnx::TensorProto& t) {
-  if (t.has_raw_data() || t.int64_data_size() + t.float_data_size() + t.int32_data_size() == 0) return;
-  std::string raw;
-  auto append = [&raw](auto element) { raw.append(reinterpret_cast<const char*>(&element), sizeof element); };
-  for (int64_t v : t.int64_data()) append(v);
-  for (float v : t.float_data()) append(v);
-  for (int32_t v : t.int32_data()) {
-    int width = bits(dtype_of(t.data_type())) / 8;  // narrow types are widened in the typed field
-    raw.append(reinterpret_cast<const char*>(&v), static_cast<size_t>(width));
-  }
-  t.clear_int64_data();
-  t.clear_float_data();
-  t.clear_int32_data();
-  t.set_raw_data(raw);
-}
-
-void use_raw_data(::onnx::GraphProto& graph) {
-  for (auto& t : *graph.mutable_initializer()) use_raw_data(t);
-  for (auto& n : *graph.mutable_node())
-    for (auto& a : *n.mutable_attribute()) {
-      if (a.has_t()) use_raw_data(*a.mutable_t());
-      if (a.has_g()) use_raw_data(*a.mutable_g());
-      for (auto& g : *a.mutable_graphs()) use_raw_data(g);
-    }
-}
-
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 }  // namespace
@@ -111,6 +84,14 @@ std::vector<TrainingNorm> cut_training_norms(::onnx::ModelProto& model) {
   int opset = opset_of(model);
   if (opset > 0 && opset < kBatchNormTrainingMode) cut(*model.mutable_graph(), opset, true, norms);
   return norms;
+}
+
+::onnx::ModelProto convert_opset(const ::onnx::ModelProto& model, int from) {
+  // Building its table of adapters takes longer than converting a ResNet.
+  static const ::onnx::version_conversion::DefaultVersionConverter converter;
+  ::onnx::ModelProto converted = converter.convert_version(model, ::onnx::OpSetID(from), ::onnx::OpSetID(kOpset));
+  use_raw_data(*converted.mutable_graph());
+  return converted;
 }
 
 void convert(::onnx::ModelProto& model, const std::vector<TrainingNorm>& norms, std::vector<Diagnostic>& warnings) {
@@ -133,14 +114,13 @@ void convert(::onnx::ModelProto& model, const std::vector<TrainingNorm>& norms, 
         } catch (const std::exception&) {  // the adapters that need shapes will say what they miss
         }
       }
-      model = ::onnx::version_conversion::ConvertVersion(model, kOpset);
+      model = convert_opset(model, opset);
     } catch (const std::exception& error) {
       throw Refusal({"not-convertible",
                      "the model cannot be brought from opset " + std::to_string(opset) + " to " +
                          std::to_string(kOpset) + ": " + first_line(error.what()),
                      "", "", "export it with a newer opset"});
     }
-    use_raw_data(*model.mutable_graph());
     // The converter knows tensor types only.
     *model.mutable_graph()->mutable_input() = inputs;
     *model.mutable_graph()->mutable_output() = outputs;

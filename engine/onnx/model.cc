@@ -3,11 +3,14 @@
 
 #include <unordered_set>
 
+#include "engine/onnx/baked_batch.h"
 #include "engine/onnx/block_cache.h"
 #include "engine/onnx/convert.h"
 #include "engine/onnx/dims.h"
+#include "engine/onnx/expand.h"
 #include "engine/onnx/functions.h"
 #include "engine/onnx/infer.h"
+#include "engine/onnx/inference_export.h"
 #include "engine/onnx/normalise.h"
 #include "engine/onnx/order.h"
 #include "engine/onnx/skim.h"
@@ -81,12 +84,32 @@ BoundModel Model::bind(const BindOptions& options) const {
   BoundModel bound;
   bound.warnings = c.warnings;
   ::onnx::ModelProto model = c.canonical;
+  std::vector<Stored> stored = c.stored;
   std::vector<Diagnostic> problems;
+  int64_t exported = exported_batch(model.graph(), c.stored_names);
   bound.dims = bind_dims(*model.mutable_graph(), c.stored_names, options, problems);
   refuse_if(problems);
-  Inferred inferred = infer(model, !has_phases(model.graph()));
-  if (!inferred.problems.empty()) throw Refusal(std::move(inferred.problems));
-  bound.graph = to_ir(model, inferred, c.stored);
+
+  bool forward = !has_phases(model.graph());  // a training graph read back is taken as it is
+  std::vector<int> folded = forward ? folded_convs(model.graph(), stored) : std::vector<int>();
+  bound.inference_export = !folded.empty();
+  if (bound.inference_export) bound.warnings.push_back(inference_export_warning(static_cast<int>(folded.size())));
+  if (options.assume_batch_norm) assume_batch_norms(*model.mutable_graph(), folded, stored);
+
+  std::map<std::string, int> expanded;
+  Inferred inferred;
+  do {
+    inferred = infer(model, forward);
+    if (options.batch && *options.batch != exported)
+      explain_baked_batch(model.graph(), inferred, exported, *options.batch, inferred.problems);
+    refuse_if(inferred.problems);
+  } while (forward && expand_functions(model, inferred, options, expanded));
+  for (const auto& [op, count] : expanded)
+    bound.warnings.push_back({"expanded",
+                              op + " (" + std::to_string(count) + (count == 1 ? " node" : " nodes") +
+                                  ") has no gradient rule of its own: replaced by its ONNX definition",
+                              "", "", ""});
+  bound.graph = to_ir(model, inferred, stored);
   return bound;
 }
 

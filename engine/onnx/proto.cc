@@ -64,7 +64,33 @@ std::string metadata_of(const Message& message, const std::string& key) {
   return "";
 }
 
+void use_raw_data(::onnx::TensorProto& t) {
+  if (t.has_raw_data() || t.int64_data_size() + t.float_data_size() + t.int32_data_size() == 0) return;
+  std::string raw;
+  auto append = [&raw](auto element) { raw.append(reinterpret_cast<const char*>(&element), sizeof element); };
+  for (int64_t v : t.int64_data()) append(v);
+  for (float v : t.float_data()) append(v);
+  for (int32_t v : t.int32_data()) {
+    int width = bits(dtype_of(t.data_type())) / 8;  // narrow types are widened in the typed field
+    raw.append(reinterpret_cast<const char*>(&v), static_cast<size_t>(width));
+  }
+  t.clear_int64_data();
+  t.clear_float_data();
+  t.clear_int32_data();
+  t.set_raw_data(raw);
+}
+
 }  // namespace
+
+void use_raw_data(::onnx::GraphProto& graph) {
+  for (auto& t : *graph.mutable_initializer()) use_raw_data(t);
+  for (auto& n : *graph.mutable_node())
+    for (auto& a : *n.mutable_attribute()) {
+      if (a.has_t()) use_raw_data(*a.mutable_t());
+      if (a.has_g()) use_raw_data(*a.mutable_g());
+      for (auto& g : *a.mutable_graphs()) use_raw_data(g);
+    }
+}
 
 void for_each_read(const ::onnx::NodeProto& node, const std::function<void(const std::string&)>& visit) {
   for (const std::string& input : node.input())

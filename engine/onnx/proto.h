@@ -24,6 +24,10 @@ DType dtype_of(int32_t data_type);  // undefined when ONNX does not define the v
 // False when only name, dims and type are there, and dims say that there should be more.
 bool has_payload(const ::onnx::TensorProto& tensor);
 
+// Moves values from typed fields to raw_data, where this room reads them: ONNX's converter and function bodies make
+// constants with typed fields.
+void use_raw_data(::onnx::GraphProto& graph);
+
 // A tensor type with these dimensions.
 void set_tensor_type(::onnx::TypeProto* type, int32_t data_type, const Shape& shape);
 
