@@ -78,7 +78,7 @@ class Expander {
           types.push_back(type == inferred_.types.end() ? ::onnx::TypeProto() : type->second);
         }
         NodeProto complete = n;
-        add_defaults(schema, complete);
+        add_default_attributes(schema, complete);
         ::onnx::FunctionBodyBuildContextImpl context(complete, types);
         // The newest builder at most at our opset; its body says itself which versions it needs.
         if (!schema.BuildContextDependentFunction(context, body, newest_builder(schema))) return std::nullopt;
@@ -137,14 +137,8 @@ class Expander {
     return references;
   }
 
-  static void add_defaults(const OpSchema& schema, NodeProto& n) {
-    for (const auto& [name, attribute] : schema.attributes())
-      if (attribute.default_value.type() != ::onnx::AttributeProto::UNDEFINED && !find_attribute(n, name))
-        *n.add_attribute() = attribute.default_value;
-  }
-
   void call(NodeProto& n, const OpSchema& schema, FunctionProto body) {
-    add_defaults(schema, n);
+    add_default_attributes(schema, n);
     std::string unique = n.op_type() + "_" + std::to_string(model_.functions_size());
     body.set_name(unique);
     body.set_domain(kDomain);

@@ -94,11 +94,13 @@ class Pass {
   }
 
   bool infer_types(NodeProto& n, int index, const OpSchema& schema) {
+    bool is_call = !schema.has_type_and_shape_inference_function() && schema.HasFunction();
+    if (is_call) add_default_attributes(schema, n);
     ::onnx::shape_inference::InferenceContextImpl context(n, types_, data_, sparse_, options_, &shape_data_, &context_);
     try {
       if (schema.has_type_and_shape_inference_function()) {
         schema.GetTypeAndShapeInferenceFunction()(context);
-      } else if (schema.HasFunction()) {
+      } else if (is_call) {
         ::onnx::shape_inference::DataValueMap inner;
         ::onnx::shape_inference::InferShapeForFunctionNode(*schema.GetFunction(), ::onnx::OpSchemaRegistry::Instance(),
                                                            context, options_, functions_, &symbols_, &inner);

@@ -24,7 +24,8 @@ struct Inferred {
   std::vector<int> failed;           // nodes that `problems` are about
 };
 
-// The nodes are not changed. `fold_nodes`: false leaves values alone (training graphs read back keep every node).
+// Nodes that ONNX infers through their function body get their default attributes written down (the body refers to
+// them); nothing else is changed. `fold_nodes`: false leaves values alone (training graphs read back keep every node).
 Inferred infer(::onnx::ModelProto& model, bool fold_nodes);
 
 // The tensor's shape when type and every dimension are known.

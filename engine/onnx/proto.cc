@@ -1,5 +1,8 @@
 #include "engine/onnx/proto.h"
 
+#include <onnx/defs/schema.h>
+
+#include <map>
 #include <set>
 
 namespace monet {
@@ -39,6 +42,14 @@ const ::onnx::AttributeProto* find_attribute(const ::onnx::NodeProto& node, cons
   for (const auto& a : node.attribute())
     if (a.name() == name) return &a;
   return nullptr;
+}
+
+void add_default_attributes(const ::onnx::OpSchema& schema, ::onnx::NodeProto& node) {
+  std::map<std::string, const ::onnx::AttributeProto*> absent;  // the schema's own order is not the same everywhere
+  for (const auto& [name, attribute] : schema.attributes())
+    if (attribute.default_value.type() != ::onnx::AttributeProto::UNDEFINED && !find_attribute(node, name))
+      absent[name] = &attribute.default_value;
+  for (const auto& [name, value] : absent) *node.add_attribute() = *value;
 }
 
 namespace {

@@ -11,6 +11,10 @@
 #include "engine/ir/diagnostic.h"
 #include "engine/ir/graph.h"
 
+namespace onnx {
+class OpSchema;
+}
+
 namespace monet {
 
 // The newest opset that ONNX 1.17 has schemas for, and that everything is converted to.
@@ -37,6 +41,9 @@ std::string describe(const ::onnx::NodeProto& node, int index);
 std::string name_of(const ::onnx::NodeProto& node);
 
 const ::onnx::AttributeProto* find_attribute(const ::onnx::NodeProto& node, const std::string& name);
+
+// Writes down the defaults that the schema gives absent attributes: function bodies refer to them.
+void add_default_attributes(const ::onnx::OpSchema& schema, ::onnx::NodeProto& node);
 
 // Calls `visit` for every name that the node reads: its inputs, and what its subgraphs take from outside. Absent
 // (empty) ones are left out. A name can come several times.

@@ -479,9 +479,10 @@ std::string looks_like(const std::string& head) {
              4))
     return "a program";
   if (starts("{\"", 2, 8) || starts("{\n", 2, 8)) return "a safetensors file: weights without a graph";
-  size_t control = 0;
-  for (unsigned char c : head) control += c < 0x20 && !std::isspace(c);
-  if (!control) return "a text file";
+  auto textual = [](unsigned char c) {  // bytes that UTF-8 text can have
+    return c >= 0x20 ? c < 0xf5 && c != 0xc0 && c != 0xc1 : std::isspace(c) != 0;
+  };
+  if (std::all_of(head.begin(), head.end(), textual)) return "a text file";
   return "";
 }
 

@@ -285,7 +285,7 @@ Builder batch_norm(int opset, bool training) {
   b.input("x", {2, 3, 4, 4});
   for (const char* n : {"scale", "bias", "mean", "var"}) b.weight(n, {3});
   std::vector<Message> attributes;
-  if (opset == 1) attributes.push_back(attr("consumed_inputs", std::vector<int64_t>{0, 0, 0, 1, 1}));
+  if (opset < 6) attributes.push_back(attr("consumed_inputs", std::vector<int64_t>{0, 0, 0, 1, 1}));
   if (opset < 7) attributes.push_back(attr("is_test", training ? 0 : 1));
   if (opset < 9) attributes.push_back(attr("spatial", 1));
   if (opset >= 14) attributes.push_back(attr("training_mode", training ? 1 : 0));
