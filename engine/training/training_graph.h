@@ -25,6 +25,14 @@ struct TrainingOptions {
   std::vector<std::string> freeze;  // glob patterns on parameter names, applied after `train`
 };
 
+// What the graph holds beside the forward nodes:
+// - inputs: "labels" (int64, cross entropy) or "target" (mse); optimizer states "<parameter>_momentum", "<parameter>_adam_m"
+//   and "<parameter>_adam_v", zeros before the first step; scalars "learning_rate" (float32) and "step" (int64, from 1;
+//   Adam only). A number is appended where the model uses such a name itself.
+// - outputs: the loss, updated running statistics, updated parameters and states ("<name>_next"), each with `of` naming
+//   what it replaces. The forward outputs are no outputs here: a step needs them only until the loss has been taken.
+//   Gradients ("<parameter>_grad") are freed by the update that reads them.
+// - the loss and its gradient with respect to the output are two units of Phase::loss without origin.
 struct TrainingGraph {
   Graph graph;  // forward nodes first, at their old indices, then loss, backward, optimizer
   Loss loss = Loss::cross_entropy;  // the one chosen when `automatic` was asked for

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 
+#include "engine/onnx/model.h"
 #include "tests/engine/training_models.h"
 
 namespace monet {
@@ -357,6 +358,41 @@ TEST(Losses, SoftmaxAtTheEndIsPartOfTheLoss) {
       }
     }
   }
+}
+
+// Constants, seeds and learning rates follow the model's element type: the exporter checks types as ONNX infers them.
+TEST(TrainingGraph, OtherElementTypes) {
+  for (DType type : {DType::float16, DType::bfloat16, DType::float64}) {
+    ForwardGraph f = small_network();
+    for (Tensor& t : f.graph.tensors) t.dtype = type;
+    for (Optimizer optimizer : {Optimizer::sgd, Optimizer::momentum, Optimizer::adam}) {
+      TrainingGraph t = build_training_graph(f.graph, {.optimizer = optimizer});
+      check_structure(f.graph, t);
+      for (TensorId g : t.gradients) EXPECT_EQ(t.graph.tensors[g].dtype, type);
+      try {
+        export_model(t.graph);
+      } catch (const Refusal& refusal) {
+        for (const Diagnostic& d : refusal.problems()) ADD_FAILURE() << name(type) << ": " << d.message;
+      }
+    }
+  }
+}
+
+// A graph that ONNX would refuse must not crash the rules either.
+TEST(Refusals, WindowsThatDoNotFit) {
+  auto problems = [](std::vector<Attribute> attributes) {
+    ForwardGraph f;
+    TensorId x = f.input("x", {1, 2, 4, 4});
+    f.output(f.conv(x, "conv", {2, 2, 3, 3}, {1, 2, 4, 4}, std::move(attributes)));
+    return problems_of(f.graph, {.loss = Loss::sum});
+  };
+  using Ints = std::vector<int64_t>;
+  for (const char* name : {"strides", "dilations"}) {
+    EXPECT_EQ(problems({{name, Ints{1}}}), Names{"no-gradient conv"});
+    EXPECT_EQ(problems({{name, Ints{0, 1}}}), Names{"no-gradient conv"});
+  }
+  EXPECT_EQ(problems({{"pads", Ints{1, 1}}}), Names{"no-gradient conv"});
+  EXPECT_EQ(problems({{"pads", Ints{0, 0, -1, 0}}}), Names{"no-gradient conv"});
 }
 
 TEST(TrainingGraph, ClashingNamesStayUnique) {
