@@ -39,8 +39,12 @@ MemoryCategory category_of(const Graph& graph, const Tensor& tensor) {
     case TensorKind::computed:
       break;
   }
-  Phase phase = graph.nodes[tensor.producer].phase;
-  if (phase == Phase::forward || phase == Phase::loss || phase == Phase::recompute) return MemoryCategory::activations;
+  const Node& producer = graph.nodes[tensor.producer];
+  // The loss phase holds the loss and the first gradient.
+  bool is_gradient = producer.phase == Phase::loss && graph.units[producer.unit].role == Role::gradient;
+  bool is_forward =
+      producer.phase == Phase::forward || producer.phase == Phase::loss || producer.phase == Phase::recompute;
+  if (is_forward && !is_gradient) return MemoryCategory::activations;
   if (tensor.of != kNone && graph.tensors[tensor.of].kind == TensorKind::parameter) return MemoryCategory::gradients;
   return MemoryCategory::activation_gradients;
 }

@@ -104,6 +104,21 @@ TEST(MemoryTimeline, ViewsShareBytes) {
   EXPECT_EQ(m.timeline[2], row({{inputs, 40}, {activations, 420}})) << "read through the view, so still held";
 }
 
+TEST(MemoryTimeline, TheFirstGradientIsMadeByTheLoss) {
+  using enum MemoryCategory;
+  Sketch s;
+  TensorId y = s.tensor("y", 10, TensorKind::input), w = s.tensor("w", 10, TensorKind::parameter);
+  TensorId loss = s.tensor("loss", 1), dy = s.tensor("dy", 10), dw = s.tensor("dw", 10, TensorKind::computed, w);
+  s.node("ReduceSum", {y}, {loss}, Phase::loss);
+  s.node("Expand", {loss}, {dy}, Phase::loss);
+  s.graph.units.back().role = Role::gradient;
+  s.node("Mul", {dy, w}, {dw}, Phase::backward);
+  s.graph.outputs = {loss, dw};
+  MemoryTimeline m = memory(s.graph, s.bytes(), {});
+  EXPECT_EQ(m.timeline[1], row({{inputs, 40}, {parameters, 40}, {activations, 4}, {activation_gradients, 40}}));
+  EXPECT_EQ(m.timeline[2], row({{inputs, 40}, {parameters, 40}, {activation_gradients, 40}, {gradients, 40}}));
+}
+
 TEST(MemoryTimeline, WorkspaceOfLayoutMoves) {
   using enum MemoryCategory;
   Sketch s;
