@@ -26,6 +26,12 @@ bool has_subgraphs(const FunctionProto& f) {
   return false;
 }
 
+bool produces(const FunctionProto& f, const std::string& name) {
+  return std::any_of(f.node().begin(), f.node().end(), [&](const NodeProto& n) {
+    return std::find(n.output().begin(), n.output().end(), name) != n.output().end();
+  });
+}
+
 class Expander {
  public:
   Expander(::onnx::ModelProto& model, const Inferred& inferred, const BindOptions& options)
@@ -84,6 +90,8 @@ class Expander {
         if (!schema.BuildContextDependentFunction(context, body, newest_builder(schema))) return std::nullopt;
       }
       if (body.node().empty() || has_subgraphs(body)) return std::nullopt;
+      for (int i = 0; i < n.output_size(); ++i)  // bodies leave optional outputs out
+        if (!n.output(i).empty() && (i >= body.output_size() || !produces(body, body.output(i)))) return std::nullopt;
       bring_up_to_date(body);
     } catch (const std::exception&) {
       return std::nullopt;  // no body for these types: training names the operator if it matters
@@ -113,7 +121,8 @@ class Expander {
     alone.set_ir_version(kIrVersion);
     alone.add_opset_import()->set_version(version);
     for (const auto& input : body.input()) alone.mutable_graph()->add_input()->set_name(input);
-    for (const auto& output : body.output()) alone.mutable_graph()->add_output()->set_name(output);
+    for (const auto& output : body.output())
+      if (produces(body, output)) alone.mutable_graph()->add_output()->set_name(output);
     std::vector<std::pair<int, ::onnx::AttributeProto>> references = cut_references(body);
     *alone.mutable_graph()->mutable_node() = body.node();
     ::onnx::ModelProto converted = convert_opset(alone, version);
