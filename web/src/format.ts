@@ -26,8 +26,11 @@ export const integer = (value: number) => grouped(value);
 export const cycles = (value: number) => grouped(Math.ceil(value));
 export const energy = (picojoules: number) => scaled(picojoules, ["pJ", "nJ", "µJ", "mJ", "J", "kJ"]);
 export const ratio = (value: number) => `${value < 10 ? value.toFixed(1) : grouped(Math.round(value))}×`;
-export const percent = (value: number) => format(value > 0 && value < 0.01 ? ".1%" : ".0%")(value);
-export const shape = (dims: readonly number[]) => (dims.length ? dims.join(" × ") : "scalar");
+export function percent(part: number): string {
+  if (part > 0 && part < 0.001) return "< 0.1%";
+  return format(part > 0 && part < 0.01 ? ".1%" : ".0%")(part);
+}
+export const shape = (dims: readonly number[]) => (dims.length ? dims.join("×") : "scalar");
 export const plural = (value: number, noun: string) => `${grouped(value)} ${noun}${value === 1 ? "" : "s"}`;
 export const words = (name: string) => name.replaceAll("_", " ");
 

@@ -5,13 +5,14 @@ import first from "../first.json";
 import { EngineClient } from "./engine/client";
 import type { Model, Reading, Task } from "./engine/messages";
 import type { Diagnostic, Layer, Preset, Report, Settings } from "./engine/report";
-import { decodeFile, decodeLink, encodeLink, LinkError, type Figures, type Shared, type SharedState } from "./link";
+import { exactBytes, integer } from "./format";
+import { address, decodeFile, decodeLink, encodeLink, LinkError, type Figures, type Shared, type SharedState } from "./link";
 
 export interface Source {
   key: number;
   name: string; // file name
   example: string | null;
-  fromLink: boolean; // a structure that came in a link or a .monet.json file
+  linked: Uint8Array<ArrayBuffer> | null; // the structure that came in the address, which therefore keeps it
   load(): Promise<Blob>;
 }
 
@@ -87,14 +88,14 @@ function exampleSource(name: string): Source {
     blob.catch(() => (blob = null));
     return blob;
   };
-  return { key: ++keys, name: `${name}.onnx`, example: name, fromLink: false, load };
+  return { key: ++keys, name: `${name}.onnx`, example: name, linked: null, load };
 }
 
-const fileSource = (name: string, file: Blob, fromLink = false): Source => ({
+const fileSource = (name: string, file: Blob, linked: Source["linked"] = null): Source => ({
   key: ++keys,
   name,
   example: null,
-  fromLink,
+  linked,
   load: () => Promise.resolve(file),
 });
 
@@ -120,15 +121,29 @@ export function headline(of: Report): Figures {
   };
 }
 
+const figureNames: Record<keyof Figures, string> = {
+  peak_bytes: "peak",
+  saved_bytes: "saved for backward",
+  forward_macs: "forward MACs",
+  step_cycles: "cycles",
+  step_pj: "energy",
+};
+
+function figureText(name: keyof Figures, value: number | null): string {
+  if (value === null) return "none";
+  return name === "step_pj" ? `${value} pJ` : name.endsWith("bytes") ? exactBytes(value) : integer(value);
+}
+
 function compareWithSender(report: Report) {
   if (!sender) return;
   const mine = headline(report);
   const names = Object.keys(mine) as (keyof Figures)[];
-  const changed = names.filter((name) => mine[name] !== sender!.figures[name]);
+  const theirs = sender.figures;
+  const changed = names.filter((name) => mine[name] !== theirs[name]);
   const versions = sender.engine === report.engine.version ? `engine ${report.engine.version}` : `engine ${sender.engine} then, ${report.engine.version} now`;
   notice.value = changed.length
     ? `Figures differ from the sender's (${versions}): ${changed
-        .map((name) => `${name.replaceAll("_", " ")} ${String(sender!.figures[name])} → ${String(mine[name])}`)
+        .map((name) => `${figureNames[name]} ${figureText(name, theirs[name])} → ${figureText(name, mine[name])}`)
         .join(", ")}.`
     : `Restored from a link: the figures equal the sender's (${versions}).`;
   sender = null;
@@ -167,8 +182,14 @@ async function perform(what: string, from: Source, task: Task) {
   }
 }
 
+interface Before {
+  source: Source | null;
+  settings: Settings;
+  selection: number | null;
+}
+
 // Analyses the model with the settings as they are now. `previous` is what to go back to when the file is no model.
-export async function analyze(previous: { source: Source | null; settings: Settings } | null = null) {
+export async function analyze(previous: Before | null = null) {
   const from = source.value;
   if (!from) return;
   const asked = settings.value;
@@ -184,6 +205,7 @@ export async function analyze(previous: { source: Source | null; settings: Setti
         if (!opened && previous?.source) {
           source.value = previous.source;
           settings.value = previous.settings;
+          selection.value = previous.selection;
         }
       });
     }
@@ -203,6 +225,7 @@ export function change(part: Partial<Settings>) {
   clearTimeout(timer);
   timer = window.setTimeout(() => {
     if (stale.value) void analyze();
+    else failure.value = null; // back to the settings shown
   }, settle);
 }
 
@@ -221,7 +244,7 @@ const carriedOver = ({ batch: _batch, dims: _dims, output: _output, train: _trai
 
 function openSource(next: Source, with_: Settings, at: number | null = null) {
   clearTimeout(timer);
-  const previous = { source: source.value, settings: settings.value };
+  const previous = { source: source.value, settings: settings.value, selection: selection.value };
   batch(() => {
     source.value = next;
     settings.value = with_;
@@ -234,16 +257,15 @@ function openSource(next: Source, with_: Settings, at: number | null = null) {
 
 export const openExample = (name: string) => openSource(exampleSource(name), carriedOver(settings.value));
 
-export function openShared({ state, structure }: Shared) {
+function openShared({ state, structure }: Shared, inAddress: boolean) {
   if (!structure && !("example" in state.model)) {
-    settings.value = state.settings;
-    notice.value = `This link holds the settings for ${state.model.name}, not the model: drop the file to apply them.`;
+    notice.value = `This link holds the settings for ${state.model.name}, not the model: drop that file to restore the analysis.`;
     waiting = state;
     return;
   }
   sender = state.figures ? { engine: state.engine, figures: state.figures } : null;
   const next = structure
-    ? fileSource("name" in state.model ? state.model.name : state.model.example, new Blob([structure]), true)
+    ? fileSource("name" in state.model ? state.model.name : state.model.example, new Blob([structure]), inAddress ? structure : null)
     : exampleSource("example" in state.model ? state.model.example : "");
   openSource(next, state.settings, state.selection);
 }
@@ -256,14 +278,21 @@ async function openText(file: File): Promise<void> {
   const text = await file.text();
   const json: unknown = extension(file.name) === ".json" ? JSON.parse(text) : (await import("yaml")).parse(text);
   const shared = await decodeFile(json);
-  if (shared) return openShared(shared);
+  if (shared) return openShared(shared, false);
   if (typeof json !== "object" || json === null || Array.isArray(json)) throw new Error("it holds no hardware description");
   failure.value = null;
   change({ hardware: { name: file.name.replace(/\.[^.]*$/, ""), ...json } });
 }
 
-// A dropped or picked file: a model, a hardware description (JSON or YAML), or a .monet.json.
-export async function openFile(file: File) {
+// Dropped or picked files: the model where its external data came along, else the first.
+export function openFiles(files: FileList | null | undefined) {
+  const list = [...(files ?? [])];
+  const file = list.find(({ name }) => extension(name) === ".onnx") ?? list[0];
+  if (file) void openFile(file);
+}
+
+// A model, a hardware description (JSON or YAML), or a .monet.json.
+async function openFile(file: File) {
   if (![".json", ".yaml", ".yml"].includes(extension(file.name))) {
     const kept = waiting?.model && "name" in waiting.model && waiting.model.name === file.name ? waiting : null;
     waiting = null;
@@ -315,17 +344,22 @@ const isFirst = (state: SharedState) =>
   state.selection === null &&
   JSON.stringify(state.settings) === JSON.stringify(first.settings);
 
-// The address follows the state, without entries in the history; a structure is in it only by a link made on request.
+// The address follows the state, without entries in the history. A structure stays in it only when it came in it.
 function keepAddress() {
   let timer = 0;
   effect(() => {
-    if (!source.value || !shown.value || source.value.fromLink) return;
+    if (!source.value || !shown.value) return;
     const state = sharedState();
+    const structure = source.value.linked;
     clearTimeout(timer);
     timer = window.setTimeout(async () => {
-      const bare = location.pathname + location.search;
-      const next = isFirst(state) ? bare : `${bare}#${await encodeLink({ state, structure: null })}`;
-      history.replaceState(null, "", next);
+      const page = location.pathname + location.search;
+      try {
+        const next = isFirst(state) ? page : address(page, await encodeLink({ state, structure }));
+        history.replaceState(null, "", next);
+      } catch (error) {
+        if (!(error instanceof LinkError)) throw error; // too long to keep: the address stays as it was
+      }
     }, 150);
   });
 }
@@ -352,7 +386,7 @@ async function openAddress(): Promise<boolean> {
         compareWithSender(report.value!);
       }
     } else {
-      openShared(shared);
+      openShared(shared, true);
     }
     return source.value !== null;
   } catch (error) {
@@ -365,12 +399,12 @@ export async function boot() {
   void fetched("presets.json")
     .then((response) => response.json())
     .then((list: Preset[]) => (presets.value = list));
-  if (!(await openAddress())) {
-    const kept = settings.value;
-    await openFirst();
-    if (waiting) settings.value = kept;
+  try {
+    if (!(await openAddress())) await openFirst();
+  } catch (error) {
+    notice.value = `The example could not be loaded: ${reasonOf(error)}`;
   }
   keepAddress();
   addEventListener("hashchange", () => void openAddress());
-  requestIdleCallback(() => void engine.start().catch(() => {})); // the first job says what is wrong
+  void engine.start().catch(() => {}); // ahead of the first job, which says what is wrong
 }

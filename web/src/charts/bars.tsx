@@ -12,13 +12,14 @@ export interface Part {
 
 // One bar of the parts, left to right.
 export function StackedBar({ parts, label }: { parts: Part[]; label: string }) {
+  const said = parts.map((part) => `${part.label} ${part.text}`).join(", ");
   const [box, width] = useWidth(280);
   const height = 26;
   const scale = scaleLinear([0, Math.max(1, sum(parts, (part) => part.value))], [0, width]);
   let before = 0;
   return (
     <div ref={box} class="chart-box">
-      <svg class="chart" viewBox={`0 0 ${width} ${height}`} width={width} height={height} role="img" aria-label={label}>
+      <svg class="chart" viewBox={`0 0 ${width} ${height}`} width={width} height={height} role="img" aria-label={`${label}: ${said}`}>
         {parts.map((part) => {
           const x = scale(before);
           before += part.value;
@@ -40,6 +41,7 @@ export interface BarRow {
 
 // Bars from zero, grouped in rows, each with its value at its end.
 export function GroupedBars({ rows, label }: { rows: BarRow[]; label: string }) {
+  const said = rows.map((row) => `${row.label}: ${row.bars.map((part) => `${part.label} ${part.text}`).join(", ")}`).join("; ");
   const [box, width] = useWidth(380);
   const bar = 16;
   const gap = 3;
@@ -56,7 +58,7 @@ export function GroupedBars({ rows, label }: { rows: BarRow[]; label: string }) 
   }
   return (
     <div ref={box} class="chart-box">
-      <svg class="chart" viewBox={`0 0 ${width} ${height}`} width={width} height={height} role="img" aria-label={label}>
+      <svg class="chart" viewBox={`0 0 ${width} ${height}`} width={width} height={height} role="img" aria-label={`${label}. ${said}`}>
         {rows.map((row, at) => (
           <g key={row.label} transform={`translate(0 ${starts[at]})`}>
             <text class="row-label" y="14">
@@ -90,7 +92,12 @@ export function CapacityBar({ peak, capacity, inference, label }: { peak: number
         <rect class="track" width={scale(capacity)} height={bar} rx="3" />
         <rect class={over ? "paint-full" : "paint-held"} width={Math.max(2, scale(Math.min(peak, capacity)))} height={bar} rx="3" />
         {over && <rect class="paint-over" x={scale(capacity)} width={scale(peak - capacity)} height={bar} rx="3" />}
-        <line class="mark" x1={scale(inference)} x2={scale(inference)} y1="0" y2={bar} />
+        <line class="mark" x1={scale(inference)} x2={scale(inference)} y1="0" y2={bar + 4} />
+        {scale(inference) < width - 150 && (
+          <text class="tick" x={scale(inference)} y={height - 2} text-anchor={scale(inference) < 30 ? "start" : "middle"}>
+            inference
+          </text>
+        )}
         <line class="limit" x1={Math.min(width - 1, scale(capacity))} x2={Math.min(width - 1, scale(capacity))} y1="-2" y2={bar + 4} />
         <text class="tick" x={Math.min(width, scale(capacity))} y={height - 2} text-anchor={over && scale(capacity) < 60 ? "start" : "end"}>
           capacity

@@ -68,14 +68,17 @@ export class EngineClient {
       const worker = await this.start();
       if (analysis && this.#latest !== id) return cancelled;
       if (!this.#running) return this.#send(worker, id, model, task, handlers);
-      await (analysis && this.#running.kind === "analyze" ? this.cancel() : this.#running.ended);
+      await (analysis && this.#running.kind === "analyze" ? this.#stop(this.#running) : this.#running.ended);
     }
   }
 
   // Resolves when the running job has ended, one way or the other.
   async cancel(): Promise<void> {
-    const running = this.#running;
-    if (!running) return;
+    this.#latest = 0; // nor does one start that still waits for the engine
+    if (this.#running) await this.#stop(this.#running);
+  }
+
+  async #stop(running: Running): Promise<void> {
     const worker = await this.start();
     worker.postMessage({ type: "cancel", id: running.id } satisfies ToWorker);
     await Promise.race([running.ended, new Promise((resolve) => setTimeout(resolve, cancelGrace))]);

@@ -1,11 +1,10 @@
 // The page: header, settings beside the results, and a drop zone everywhere.
 import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { save, stem } from "../files";
 import { bytes, integer, percent } from "../format";
-import { openFile, report, selected, shown, source, stale, trainingGraph } from "../state";
+import { openFiles, report, selected, shown, source, stale } from "../state";
 import { Header } from "./header";
-import { LayerPanel, layersCsv, LayerTable, SavedTensors } from "./layers";
+import { LayerPanel, LayerTable, SavedTensors } from "./layers";
 import { Failures, Notice, Progress, Warnings } from "./messages";
 import { SettingsPanel } from "./settings";
 import { Share } from "./share";
@@ -29,8 +28,7 @@ function useDrop() {
       if (!holdsFiles(event)) return;
       event.preventDefault();
       dragging.value = false;
-      const file = event.dataTransfer?.files[0];
-      if (file) void openFile(file);
+      openFiles(event.dataTransfer?.files);
     };
     addEventListener("dragover", over);
     addEventListener("dragleave", leave);
@@ -41,31 +39,6 @@ function useDrop() {
       removeEventListener("drop", drop);
     };
   }, []);
-}
-
-function Exports() {
-  const now = shown.value!;
-  const name = stem(now.report.model.name);
-  return (
-    <div class="exports" role="group" aria-label="Save results">
-      <span class="muted">Save</span>
-      <button type="button" class="quiet" onClick={() => save(`${name}-report.json`, now.text, "application/json")}>
-        Report (JSON)
-      </button>
-      <button type="button" class="quiet" onClick={() => save(`${name}-layers.csv`, layersCsv(now.report.layers), "text/csv")}>
-        Layers (CSV)
-      </button>
-      {now.report.training && (
-        <button
-          type="button"
-          class="quiet"
-          onClick={() => void trainingGraph().then((graph) => graph && save(`${name}-training.onnx`, graph))}
-        >
-          Training graph (ONNX)
-        </button>
-      )}
-    </div>
-  );
 }
 
 // How the figures came about: what was read of the file, with how much memory, in what time.
@@ -96,7 +69,9 @@ export function App() {
             <svg viewBox="0 0 16 16" width="14" height="14" aria-hidden="true">
               <path d="M8 0a4 4 0 0 0-4 4v3H3v9h10V7h-1V4a4 4 0 0 0-4-4zm2 7H6V4a2 2 0 1 1 4 0z" />
             </svg>
-            <span>Your file stays on this machine. Drop an ONNX model anywhere.</span>
+            <span>
+              <strong>Drop an ONNX model anywhere.</strong> Your file stays on this machine.
+            </span>
           </p>
           <details class="settings-fold" open={matchMedia("(min-width: 900px)").matches}>
             <summary>Settings</summary>
@@ -109,10 +84,7 @@ export function App() {
           <Progress />
           {now ? (
             <div class={`results ${stale.value ? "stale" : ""}`} aria-busy={stale.value} data-testid="results">
-              <div class="headline-row">
-                <Headline report={now} />
-                <Exports />
-              </div>
+              <Headline report={now} />
               {!now.training && <Warnings />}
               <Summary report={now} />
               <Bounds report={now} />

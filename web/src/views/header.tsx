@@ -1,7 +1,9 @@
 // The top of the page: what this is, how to open a model, share, theme.
 import { signal } from "@preact/signals";
-import { useRef } from "preact/hooks";
-import { examples, openExample, openFile, source } from "../state";
+import { useEffect, useRef } from "preact/hooks";
+import { save, stem } from "../files";
+import { examples, openExample, openFiles, shown, source, trainingGraph } from "../state";
+import { layersCsv } from "./layers";
 import { sharing } from "./share";
 
 type Theme = "light" | "dark";
@@ -21,6 +23,54 @@ function toggleTheme() {
   } catch {
     // Storage is off: the choice holds until the page is closed.
   }
+}
+
+// A menu that closes after a choice, on Escape, and on a click elsewhere.
+function SaveMenu() {
+  const menu = useRef<HTMLDetailsElement>(null);
+  const now = shown.value;
+  useEffect(() => {
+    const outside = (event: MouseEvent) => {
+      if (!menu.current?.contains(event.target as Node)) menu.current?.removeAttribute("open");
+    };
+    addEventListener("click", outside);
+    return () => removeEventListener("click", outside);
+  }, []);
+  if (!now) return null;
+  const name = stem(now.report.model.name);
+  const item = (label: string, act: () => void) => (
+    <button
+      type="button"
+      onClick={() => {
+        menu.current?.removeAttribute("open");
+        act();
+      }}
+    >
+      {label}
+    </button>
+  );
+  return (
+    <details
+      class="menu"
+      ref={menu}
+      onKeyDown={(event) => {
+        if (event.key !== "Escape") return;
+        menu.current?.removeAttribute("open");
+        menu.current?.querySelector("summary")?.focus();
+      }}
+    >
+      <summary>Save</summary>
+      <div>
+        {item("Report (JSON)", () => save(`${name}-report.json`, now.text, "application/json"))}
+        {item("Layers (CSV)", () => save(`${name}-layers.csv`, layersCsv(now.report.layers), "text/csv"))}
+        {now.report.training &&
+          item(
+            "Training graph (ONNX)",
+            () => void trainingGraph().then((graph) => graph && save(`${name}-training.onnx`, graph)),
+          )}
+      </div>
+    </details>
+  );
 }
 
 export function Header() {
@@ -44,8 +94,7 @@ export function Header() {
           accept=".onnx,.json,.yaml,.yml"
           tabIndex={-1}
           onChange={(event) => {
-            const file = event.currentTarget.files?.[0];
-            if (file) void openFile(file);
+            openFiles(event.currentTarget.files);
             event.currentTarget.value = "";
           }}
         />
@@ -64,6 +113,7 @@ export function Header() {
             </option>
           ))}
         </select>
+        <SaveMenu />
         <button type="button" onClick={() => (sharing.value = true)} disabled={!source.value}>
           Share
         </button>

@@ -16,6 +16,8 @@ interface Column {
 }
 
 const dash = "–";
+// A loss layer runs forward too: its phase says more.
+const roleOf = (layer: Layer) => (layer.phase === "loss" ? "loss" : words(layer.role));
 const size = (key: "parameter_bytes" | "saved_bytes" | "bytes", title: string): Column => ({
   key,
   title,
@@ -28,8 +30,7 @@ const columns: Column[] = [
   { key: "id", title: "#", numeric: true, show: (layer) => integer(layer.id) },
   { key: "name", title: "Layer", numeric: false, show: (layer) => layer.name, exact: (layer) => layer.name },
   { key: "op", title: "Operator", numeric: false, show: (layer) => layer.op },
-  { key: "phase", title: "Phase", numeric: false, show: (layer) => layer.phase },
-  { key: "role", title: "Role", numeric: false, show: (layer) => words(layer.role) },
+  { key: "role", title: "Role", numeric: false, show: roleOf, exact: (layer) => `${layer.phase}, ${words(layer.role)}` },
   { key: "shape", title: "Output", numeric: false, show: (layer) => shape(layer.shape) },
   { key: "macs", title: "MACs", numeric: true, show: (layer) => (layer.macs ? integer(layer.macs) : dash) },
   size("parameter_bytes", "Parameters"),
@@ -159,18 +160,22 @@ export function LayerTable({ report }: { report: Report }) {
       <div
         class="table-frame"
         ref={frame}
-        tabIndex={0}
-        role="region"
-        aria-label="Layer table: up and down arrows select"
         onScroll={(event) => setScroll(event.currentTarget.scrollTop)}
-        onKeyDown={(event) => {
-          const act = keys[event.key];
-          if (!act || event.target !== event.currentTarget) return;
-          event.preventDefault();
-          act();
-        }}
       >
-        <table class="layers" aria-rowcount={list.length + 1}>
+        <table
+          class="layers"
+          role="grid"
+          tabIndex={0}
+          aria-label="Layers: up and down arrows select"
+          aria-rowcount={list.length + 1}
+          aria-activedescendant={at >= from && at < to ? `layer-${list[at]!.id}` : undefined}
+          onKeyDown={(event) => {
+            const act = keys[event.key];
+            if (!act || event.target !== event.currentTarget) return;
+            event.preventDefault();
+            act();
+          }}
+        >
           <colgroup>
             {shownColumns.map(({ key }) => (
               <col key={key} class={`col-${key}`} />
@@ -198,6 +203,7 @@ export function LayerTable({ report }: { report: Report }) {
             {list.slice(from, to).map((layer, index) => (
               <tr
                 key={layer.id}
+                id={`layer-${layer.id}`}
                 aria-rowindex={from + index + 2}
                 aria-selected={layer.id === selection.value}
                 class={layer.id === selection.value ? "selected" : ""}
@@ -205,7 +211,7 @@ export function LayerTable({ report }: { report: Report }) {
               >
                 {shownColumns.map(({ key, numeric, show, exact }) => (
                   <td key={key} class={numeric ? "number" : `text-${key}`} title={exact?.(layer)}>
-                    {key === "phase" ? <span class={`phase phase-${layer.phase}`}>{layer.phase}</span> : show(layer)}
+                    {key === "role" ? <span class={`phase phase-${layer.phase}`}>{show(layer)}</span> : show(layer)}
                   </td>
                 ))}
               </tr>

@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Dtype, PrecisionPerClass, Settings } from "../engine/report";
 import { bytes, exactBytes, parseBytes, words } from "../format";
-import { change, openFile, presets, report, settings, source } from "../state";
+import { change, openFiles, presets, report, settings, source } from "../state";
 
 interface Option {
   value: string;
@@ -148,8 +148,7 @@ function Hardware() {
         accept=".json,.yaml,.yml"
         tabIndex={-1}
         onChange={(event) => {
-          const file = event.currentTarget.files?.[0];
-          if (file) void openFile(file);
+          openFiles(event.currentTarget.files);
           event.currentTarget.value = "";
         }}
       />

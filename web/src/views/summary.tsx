@@ -91,22 +91,27 @@ function PeakCard({ report }: { report: Report }) {
   );
 }
 
-function Comparison({ label, step, inference, show, unit }: { label: string; step: number; inference: number; show(value: number): string; unit: string }) {
+interface ComparisonProps {
+  label: string;
+  cost: number;
+  inference: number | null; // null: there is no step to compare it with
+  show(value: number): string;
+  unit: string;
+  atLeast: string;
+}
+
+function Comparison({ label, cost, inference, show, unit, atLeast }: ComparisonProps) {
   return (
     <div class="comparison">
       <p class="muted">{label}</p>
       <p class="bound">
-        <span class="at-least">at least</span> <strong>{show(step)}</strong> {unit}
+        <span class="at-least">{atLeast}</span> <strong>{show(cost)}</strong> {unit}
       </p>
-      <p class="muted">
-        inference: at least {show(inference)} {unit}
-        {inference > 0 && (
-          <>
-            {" "}
-            · <strong>{ratio(step / inference)}</strong>
-          </>
-        )}
-      </p>
+      {inference !== null && (
+        <p class="muted">
+          {inference > 0 && <strong>{ratio(cost / inference)}</strong>} inference, {atLeast} {show(inference)}
+        </p>
+      )}
     </div>
   );
 }
@@ -121,15 +126,33 @@ function CostCard({ report }: { report: Report }) {
       </section>
     );
   }
+  const cost = step ?? inference;
+  const atLeast = cost.bound ? "at least" : "";
   return (
     <section class="card" aria-labelledby="cost-title" data-testid="cost">
       <h2 id="cost-title">{step ? "One step against inference" : "Inference"}</h2>
-      <Comparison label="Time" step={(step ?? inference).latency_cycles} inference={inference.latency_cycles} show={cycles} unit="cycles" />
-      <Comparison label="Energy" step={(step ?? inference).energy_pj} inference={inference.energy_pj} show={energy} unit="" />
-      <p class="muted">
-        Lower bounds on {hardware.name}
-        {bounds && <>: limited by {bounds.limited_by}</>}. No mapping and no schedule does better.
-      </p>
+      <Comparison
+        label="Time"
+        cost={cost.latency_cycles}
+        inference={step && inference.latency_cycles}
+        show={cycles}
+        unit="cycles"
+        atLeast={atLeast}
+      />
+      <Comparison
+        label="Energy"
+        cost={cost.energy_pj}
+        inference={step && inference.energy_pj}
+        show={energy}
+        unit=""
+        atLeast={atLeast}
+      />
+      {cost.bound && (
+        <p class="muted">
+          Lower bounds on {hardware.name}
+          {bounds && <>, limited by {bounds.limited_by}</>}: no schedule does better.
+        </p>
+      )}
     </section>
   );
 }
@@ -283,10 +306,6 @@ export function Bounds({ report }: { report: Report }) {
           The longer one counts: {plural(hardware.mac_units, "MAC")} a cycle against {integer(hardware.offchip_bits_per_cycle)} bit a cycle for the{" "}
           <span title={exactBytes(bounds.traffic_bytes)}>{bytes(bounds.traffic_bytes)}</span> that must cross the chip's edge.
         </p>
-      </Figure>
-      <Figure id="energy" title="Where the energy bound comes from" unit="J">
-        <GroupedBars rows={both(energies)} label="Energy of compute and of off-chip traffic, for the training step and for inference" />
-        <Legend items={roofLegend} />
         <table class="plain phases">
           <caption>Each phase alone, at least</caption>
           <thead>
@@ -311,6 +330,13 @@ export function Bounds({ report }: { report: Report }) {
             })}
           </tbody>
         </table>
+      </Figure>
+      <Figure id="energy" title="Where the energy bound comes from" unit="J">
+        <GroupedBars rows={both(energies)} label="Energy of compute and of off-chip traffic, for the training step and for inference" />
+        <Legend items={roofLegend} />
+        <p class="muted">
+          Both add up: {energy(hardware.mac_energy_pj)} a MAC, {energy(hardware.offchip_pj_per_bit)} a bit across the chip's edge.
+        </p>
       </Figure>
     </div>
   );
