@@ -1,7 +1,8 @@
 // Fills public/generated before a build: the example models, the hardware presets, and the report that the page opens
 // on, made by the very engine that the page loads (first.json says of which example and with which settings).
 import { copyFile, mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
-import { loadEngine } from "../scripts/engine.mjs";
+import { fileURLToPath } from "node:url";
+import { analyze, loadEngine, openModel } from "../scripts/engine.mjs";
 
 const here = (path) => new URL(path, import.meta.url);
 const models = here("../examples/models/");
@@ -16,15 +17,7 @@ for (const name of (await readdir(models)).filter((name) => name.endsWith(".onnx
 
 const engine = await loadEngine();
 await writeFile(new URL("presets.json", out), engine.presets());
-
-const bytes = new Uint8Array(await readFile(new URL(`${first.example}.onnx`, models)));
-const session = new engine.Session();
-const opened = JSON.parse(
-  session.open(`${first.example}.onnx`, bytes.length, (offset, length) => bytes.subarray(offset, offset + length)),
-);
-const report = opened.errors ? "" : session.analyze(JSON.stringify(first.settings), () => true);
-session.delete();
-const errors = opened.errors ?? JSON.parse(report).errors;
-if (errors) throw new Error(errors.map((error) => `${error.message} (${error.hint})`).join("\n"));
-await writeFile(new URL("first.report.json", out), report);
-console.log(`generated: ${first.example} analysed by engine ${engine.version()}, ${report.length} bytes of report`);
+const { session } = openModel(engine, fileURLToPath(new URL(`${first.example}.onnx`, models)));
+const { bytes, report } = analyze(session, first.settings);
+await writeFile(new URL("first.report.json", out), bytes);
+console.log(`generated: ${first.example} analysed by engine ${report.engine.version}, ${bytes.length} bytes of report`);

@@ -313,7 +313,8 @@ export async function structure(shortNames: boolean): Promise<Uint8Array<ArrayBu
   const from = source.value;
   if (!from) throw new Error("no model is open");
   const { result } = await perform("Writing the structure", from, { kind: "structure", shortNames });
-  if (result.kind !== "bytes") throw new Error("the structure could not be written");
+  if (result.kind === "errors") throw new Error(result.errors.map(({ message }) => message).join(" "));
+  if (result.kind !== "bytes") throw new Error("The structure was not written: cancelled.");
   return result.bytes;
 }
 
@@ -322,9 +323,15 @@ export async function trainingGraph(): Promise<Uint8Array<ArrayBuffer> | null> {
   const from = source.value;
   if (!from) return null;
   const task = { kind: "training-graph", settings: settings.value } as const;
-  const { result } = await perform("Writing the training graph", from, task);
-  if (result.kind === "errors") failure.value = { title: "The training graph could not be written", errors: result.errors };
-  return result.kind === "bytes" ? result.bytes : null;
+  const title = "The training graph could not be written";
+  try {
+    const { result } = await perform("Writing the training graph", from, task);
+    if (result.kind === "errors") failure.value = { title, errors: result.errors };
+    return result.kind === "bytes" ? result.bytes : null;
+  } catch (error) {
+    failure.value = { title, errors: [problem(reasonOf(error), "Try again.")] };
+    return null;
+  }
 }
 
 export function sharedState(): SharedState {

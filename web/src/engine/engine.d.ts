@@ -3,8 +3,9 @@ declare module "#engine/monet.mjs" {
   export interface Session {
     open(name: string, size: number, read: (offset: number, length: number) => Uint8Array): string;
     analyze(settings: string, progress: (stage: string, fraction: number) => boolean): string;
-    trainingGraph(settings: string): Uint8Array | string;
-    structure(shortNames: boolean): Uint8Array;
+    // Bytes of ONNX, or {"errors": [...]} as JSON.
+    trainingGraph(settings: string): Uint8Array<ArrayBuffer> | string;
+    structure(shortNames: boolean): Uint8Array<ArrayBuffer> | string;
     delete(): void;
   }
   export interface Engine {

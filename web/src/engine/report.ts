@@ -28,6 +28,7 @@ export interface Settings {
   output?: string;
   precision?: string | PrecisionPerClass;
   update?: string;
+  accumulate?: boolean; // gradients live on after their update
   batch_norm?: string;
   assume_batch_norm?: boolean;
   train?: string[];

@@ -38,7 +38,11 @@ function openModel(engine: Engine, model: Model): Diagnostic[] | null {
   const session = new engine.Session();
   const answer = JSON.parse(
     session.open(model.name, model.file.size, (offset, length) => {
-      return new Uint8Array(reader.readAsArrayBuffer(model.file.slice(offset, offset + length)));
+      try {
+        return new Uint8Array(reader.readAsArrayBuffer(model.file.slice(offset, offset + length)));
+      } catch {
+        return new Uint8Array(0); // the file changed or went away: the engine says where
+      }
     }),
   ) as { errors?: Diagnostic[]; reads?: Omit<Reading, "heap" | "milliseconds"> };
   if (answer.errors || !answer.reads) {
@@ -54,11 +58,13 @@ const refused = (errors: Diagnostic[]): Result =>
   errors.some((error) => error.code === "cancelled") ? { kind: "cancelled" } : { kind: "errors", errors };
 
 function perform(id: number, session: Session, task: Task): Result {
-  if (task.kind === "structure") return { kind: "bytes", bytes: session.structure(task.shortNames).slice() };
-  if (task.kind === "training-graph") {
-    const graph = session.trainingGraph(JSON.stringify(task.settings));
-    if (typeof graph !== "string") return { kind: "bytes", bytes: graph.slice() };
-    return refused((JSON.parse(graph) as { errors: Diagnostic[] }).errors);
+  if (task.kind !== "analyze") {
+    const answer =
+      task.kind === "structure"
+        ? session.structure(task.shortNames)
+        : session.trainingGraph(JSON.stringify(task.settings));
+    if (typeof answer !== "string") return { kind: "bytes", bytes: answer };
+    return refused((JSON.parse(answer) as { errors: Diagnostic[] }).errors);
   }
   const began = performance.now();
   let last = { stage: "", time: 0 };

@@ -289,6 +289,14 @@ export function SettingsPanel() {
           />
         )}
         <Select id="update" label="Updates run" value={value.update ?? "end"} list={updates} onChange={(update) => change({ update })} />
+        <label class="check">
+          <input
+            type="checkbox"
+            checked={value.accumulate ?? false}
+            onChange={(event) => change({ accumulate: event.currentTarget.checked })}
+          />
+          Accumulate gradients over steps
+        </label>
         <Select id="batch-norm" label="BatchNorm" value={value.batch_norm ?? "batch"} list={batchNorms} onChange={(batch_norm) => change({ batch_norm })} />
         <label class="check">
           <input

@@ -89,6 +89,7 @@ export function Share() {
             void content()
               .then(encodeFile)
               .then((text) => save(`${stem(source.value!.name)}.monet.json`, text, "application/json"))
+              .catch((error: unknown) => setSaid(error instanceof Error ? error.message : String(error)))
           }
         >
           Save .monet.json
