@@ -1,16 +1,35 @@
 // What the page has to say: failures, warnings, progress, notices.
+import { useState } from "preact/hooks";
 import type { Diagnostic } from "../engine/report";
-import { percent } from "../format";
+import { integer, percent, plural } from "../format";
 import { analyze, busy, cancel, change, failure, notice, report, settings, shown, source, stale, stopped } from "../state";
 
-function Problem({ problem }: { problem: Diagnostic }) {
-  const where = [problem.node, problem.tensor].filter((name) => name && !problem.message.includes(name));
+const shownAtFirst = 5;
+
+// A hint that several problems share is said once, after the last of them.
+function Problems({ problems }: { problems: Diagnostic[] }) {
+  const [all, setAll] = useState(false);
+  const list = all ? problems : problems.slice(0, shownAtFirst);
   return (
-    <li>
-      <p class="message">{problem.message}</p>
-      {where.length > 0 && <p class="where">{where.join(" · ")}</p>}
-      {problem.hint && <p class="hint">{problem.hint}</p>}
-    </li>
+    <>
+      <ul class="problems">
+        {list.map(({ message, node, tensor, hint }, index) => {
+          const where = [node, tensor].filter((name) => name && !message.includes(name));
+          return (
+            <li key={index}>
+              <p class="message">{message}</p>
+              {where.length > 0 && <p class="where">{where.join(" · ")}</p>}
+              {hint && hint !== list[index + 1]?.hint && <p class="hint">{hint}</p>}
+            </li>
+          );
+        })}
+      </ul>
+      {problems.length > list.length && (
+        <button type="button" class="quiet" onClick={() => setAll(true)}>
+          Show all {integer(problems.length)}
+        </button>
+      )}
+    </>
   );
 }
 
@@ -25,11 +44,7 @@ export function Failures() {
           Dismiss
         </button>
       </div>
-      <ul class="problems">
-        {failed.errors.map((problem, index) => (
-          <Problem key={index} problem={problem} />
-        ))}
-      </ul>
+      <Problems problems={failed.errors} />
       {shown.value && <p class="muted">The results below are those of {shown.value.source.name}, analysed before.</p>}
     </section>
   );
@@ -110,13 +125,9 @@ export function Warnings() {
   return (
     <details class="card warnings" open={forwardOnly}>
       <summary>
-        {forwardOnly ? "Forward only: why no training step could be built" : `${warnings.length} ${warnings.length === 1 ? "warning" : "warnings"}`}
+        {forwardOnly ? "Forward only: why no training step could be built" : plural(warnings.length, "warning")}
       </summary>
-      <ul class="problems">
-        {warnings.map((warning, index) => (
-          <Problem key={index} problem={warning} />
-        ))}
-      </ul>
+      <Problems problems={warnings} />
     </details>
   );
 }

@@ -134,7 +134,7 @@ function Hardware() {
         <option value="none">None: memory and operations only</option>
         {presets.value.map(({ name, title }) => (
           <option key={name} value={name}>
-            {title || name}
+            {title.split(":")[0] || name}
           </option>
         ))}
         {own !== null && <option value="own">{own}</option>}
