@@ -1,22 +1,8 @@
 // A 3 GB model: read by slices, its payload never.
 import { closeSync, ftruncateSync, openSync, rmSync, writeSync } from "node:fs";
 import { type Page } from "@playwright/test";
+import { bytes, initializerHead, modelHead, node, value } from "./onnx";
 import { expect, open, settled, test } from "./site";
-
-function varint(value: number): Buffer {
-  const bytes: number[] = [];
-  while (value >= 128) {
-    bytes.push((value % 128) | 128);
-    value = Math.floor(value / 128);
-  }
-  return Buffer.from([...bytes, value]);
-}
-const number = (field: number, value: number) => Buffer.concat([varint(field * 8), varint(value)]);
-const head = (field: number, length: number) => Buffer.concat([varint(field * 8 + 2), varint(length)]);
-const bytes = (field: number, ...parts: (Buffer | string)[]) => {
-  const body = Buffer.concat(parts.map((part) => Buffer.from(part)));
-  return Buffer.concat([head(field, body.length), body]);
-};
 
 // A chain of 1,200 MatMul with [800, 800] float weights, whose payload (2.56 MB each) is a hole in the file.
 const tensors = 1200;
@@ -24,21 +10,12 @@ const side = 800;
 const payload = side * side * 4;
 
 function writeSparse(path: string): number {
-  const value = (name: string) => {
-    const dim = (size: number) => bytes(1, number(1, size));
-    return Buffer.concat([bytes(1, name), bytes(2, bytes(1, number(1, 1), bytes(2, dim(1), dim(side))))]);
-  };
-  const nodes = Array.from({ length: tensors }, (_, at) =>
-    bytes(1, bytes(1, `x${at}`), bytes(1, `layer${at}.weight`), bytes(2, `x${at + 1}`), bytes(3, `layer${at}`), bytes(4, "MatMul")),
-  );
-  const weightHeads = Array.from({ length: tensors }, (_, at) => {
-    const start = Buffer.concat([number(1, side), number(1, side), number(2, 1), bytes(8, `layer${at}.weight`), head(9, payload)]);
-    return Buffer.concat([head(5, start.length + payload), start]);
-  });
-  const before = Buffer.concat([...nodes, bytes(2, "sparse")]);
-  const after = Buffer.concat([bytes(11, value("x0")), bytes(12, value(`x${tensors}`))]);
-  const graph = before.length + after.length + weightHeads.reduce((sum, start) => sum + start.length + payload, 0);
-  const start = Buffer.concat([number(1, 8), bytes(8, number(2, 17)), head(7, graph), before]);
+  const name = (at: number) => `layer${at}.weight`;
+  const layers = Array.from({ length: tensors }, (_, at) => at);
+  const nodes = layers.map((at) => node(`layer${at}`, "MatMul", [`x${at}`, name(at)], [`x${at + 1}`]));
+  const weights = layers.map((at) => initializerHead(name(at), [side, side], payload));
+  const after = Buffer.concat([bytes(2, "sparse"), value(11, "x0", [1, side]), value(12, `x${tensors}`, [1, side])]);
+  const size = (parts: Buffer[]) => parts.reduce((sum, part) => sum + part.length, 0);
 
   const file = openSync(path, "w");
   let at = 0;
@@ -46,8 +23,9 @@ function writeSparse(path: string): number {
     writeSync(file, part, 0, part.length, at);
     at += part.length;
   };
-  write(start);
-  for (const weight of weightHeads) {
+  write(modelHead(size(nodes) + size(weights) + tensors * payload + after.length));
+  nodes.forEach(write);
+  for (const weight of weights) {
     write(weight);
     at += payload;
   }

@@ -6,10 +6,15 @@ async function link(page: Page, withStructure: boolean, short = false): Promise<
   await page.getByRole("button", { name: "Share" }).click();
   const dialog = page.getByRole("dialog");
   if (withStructure) await dialog.getByLabel("Include the model's structure").check();
-  if (short) await dialog.getByLabel("Shorten names").check();
-  await expect(dialog.getByTestId("share-status")).toContainText("characters");
-  await expect(dialog.getByLabel("Link", { exact: true })).toHaveValue(/#m1\./);
-  const text = await dialog.getByLabel("Link", { exact: true }).inputValue();
+  const field = dialog.getByLabel("Link", { exact: true });
+  await expect(field).toHaveValue(withStructure ? /#m1\..{1000}/ : /#m1\./);
+  if (short) {
+    const long = await field.inputValue();
+    await dialog.getByLabel("Shorten names").check();
+    await expect(field).not.toHaveValue(long);
+    await expect(field).toHaveValue(/#m1\./);
+  }
+  const text = await field.inputValue();
   await page.keyboard.press("Escape");
   await expect(dialog).toHaveCount(0);
   return text;
@@ -83,9 +88,18 @@ test("a long link offers short names and a file", async ({ page, browser }) => {
   expect((await download).suggestedFilename()).toBe("vit_b_16.monet.json");
   await page.keyboard.press("Escape");
   const before = await peak(page);
+  const long = await link(page, true);
+  expect(long.length).toBeGreaterThan(32_000);
+  const short = await link(page, true, true);
+  expect(short.length).toBeLessThan(long.length * 0.8);
 
   const context = await browser.newContext();
   const other = await context.newPage();
+  await other.goto(short);
+  await expect(other.getByTestId("headline")).toContainText("vit_b_16");
+  await settled(other);
+  expect(await peak(other)).toBe(before);
+  await other.goto("about:blank");
   await open(other);
   await other.getByLabel("Model, hardware or .monet.json file").setInputFiles({
     name: "vit_b_16.monet.json",

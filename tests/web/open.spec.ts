@@ -1,5 +1,6 @@
 // Opening: the build-time report, files dropped and picked, examples, what is no model.
 import { expect, drop, example, model, open, peak, pick, results, saved, settled, test } from "./site";
+import { cyclic, notSsa, shapeless } from "./onnx";
 import first from "../../web/first.json" with { type: "json" };
 
 test("opens on the example's report without waiting for the engine, with a favicon", async ({ page, context }) => {
@@ -72,6 +73,8 @@ const bad: [string, () => Buffer][] = [
   ["picture.onnx", () => png],
   ["picture.png", () => png],
   ["random.onnx", () => random],
+  ["cyclic.onnx", () => cyclic],
+  ["not-ssa.onnx", () => notSsa],
 ];
 for (const [name, bytes] of bad) {
   test(`${name} gets an error card and leaves the results`, async ({ page }) => {
@@ -89,6 +92,13 @@ for (const [name, bytes] of bad) {
     await expect(card).toHaveCount(0);
   });
 }
+
+test("an input without a shape is refused by name", async ({ page }) => {
+  await open(page);
+  await pick(page, "shapeless.onnx", shapeless);
+  await expect(page.getByRole("alert")).toContainText("shapeless.onnx could not be");
+  await expect(page.getByRole("alert")).toContainText("x");
+});
 
 test("a hardware file is used, a text that is none is refused", async ({ page }) => {
   await open(page);

@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import type { Diagnostic } from "../engine/report";
 import { integer, percent, plural } from "../format";
-import { analyze, busy, cancel, change, failure, notice, report, settings, shown, source, stale, stopped } from "../state";
+import { analyze, busy, cancel, change, failure, notice, report, shown, source, stale, stopped } from "../state";
 
 const shownAtFirst = 5;
 
@@ -97,6 +97,13 @@ export const exportSnippet = `torch.onnx.export(model.train(), example, "model.o
 // Beside the figure that it makes doubtful (never a silent headline).
 export function InferenceExport() {
   if (!report.value?.model.inference_export) return null;
+  if (report.value.settings.assume_batch_norm) {
+    return (
+      <div class="caution" role="note" aria-label="Inference export">
+        <p>An inference export: a BatchNorm is assumed after each of its convolutions that had one folded in.</p>
+      </div>
+    );
+  }
   return (
     <div class="caution" role="note" aria-label="Inference export">
       <p>
@@ -109,11 +116,9 @@ export function InferenceExport() {
           <code>{exportSnippet}</code>
         </pre>
       </details>
-      {!settings.value.assume_batch_norm && (
-        <button type="button" onClick={() => change({ assume_batch_norm: true })}>
-          Assume BatchNorm after each Conv
-        </button>
-      )}
+      <button type="button" onClick={() => change({ assume_batch_norm: true })}>
+        Assume BatchNorm after each Conv
+      </button>
     </div>
   );
 }
