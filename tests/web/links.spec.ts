@@ -1,5 +1,7 @@
 // Links and .monet.json: what one reader shares, another restores.
+import { readFileSync } from "node:fs";
 import { type Page } from "@playwright/test";
+import { longNames } from "./onnx";
 import { expect, example, open, peak, pick, model, settled, test, watch } from "./site";
 
 async function link(page: Page, withStructure: boolean, short = false): Promise<string> {
@@ -75,38 +77,60 @@ test("a structure link restores a reader's own model in a fresh context, with na
   await context.close();
 });
 
+test("a settings link of a reader's own model waits for that file", async ({ page, browser }) => {
+  await open(page);
+  await pick(page, "mine.onnx", model("lenet5"));
+  await expect(page.getByTestId("headline")).toContainText("mine");
+  await page.getByLabel("Batch", { exact: true }).fill("12");
+  await expect(page.getByTestId("headline")).toContainText("batch 12");
+  await settled(page);
+  const before = await peak(page);
+  const address = await link(page, false);
+
+  const context = await browser.newContext();
+  const other = await context.newPage();
+  await other.goto(address);
+  await expect(other.getByText("the settings for mine.onnx, not the model")).toBeVisible();
+  await expect(other.getByTestId("headline")).toContainText("resnet18");
+  await pick(other, "mine.onnx", model("lenet5"));
+  await expect(other.getByTestId("headline")).toContainText("mine at batch 12");
+  await expect(other.getByText("the figures equal the sender's")).toBeVisible();
+  expect(await peak(other)).toBe(before);
+  await context.close();
+});
+
 test("a long link offers short names and a file", async ({ page, browser }) => {
   await open(page);
-  await example(page, "vit_b_16");
-  await page.getByRole("button", { name: "Share" }).click();
-  const dialog = page.getByRole("dialog");
-  await dialog.getByLabel("Include the model's structure").check();
-  await expect(dialog.getByTestId("share-status")).toContainText("characters");
-  const download = page.waitForEvent("download");
-  await dialog.getByRole("button", { name: "Save .monet.json" }).click();
-  const file = await (await download).path();
-  expect((await download).suggestedFilename()).toBe("vit_b_16.monet.json");
-  await page.keyboard.press("Escape");
+  await pick(page, "long names.onnx", longNames());
+  await expect(page.getByTestId("headline")).toContainText("long names");
+  await settled(page);
   const before = await peak(page);
   const long = await link(page, true);
   expect(long.length).toBeGreaterThan(32_000);
   const short = await link(page, true, true);
-  expect(short.length).toBeLessThan(long.length * 0.8);
+  expect(short.length).toBeLessThan(long.length / 4);
+
+  await page.getByRole("button", { name: "Share" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel("Include the model's structure").check();
+  await expect(dialog.getByText("This link is long")).toBeVisible();
+  const download = page.waitForEvent("download");
+  await dialog.getByRole("button", { name: "Save .monet.json" }).click();
+  expect((await download).suggestedFilename()).toBe("long names.monet.json");
+  const file = readFileSync(await (await download).path());
+  await page.keyboard.press("Escape");
 
   const context = await browser.newContext();
   const other = await context.newPage();
   await other.goto(short);
-  await expect(other.getByTestId("headline")).toContainText("vit_b_16");
+  await expect(other.getByTestId("headline")).toContainText("long names");
   await settled(other);
   expect(await peak(other)).toBe(before);
+
   await other.goto("about:blank");
   await open(other);
-  await other.getByLabel("Model, hardware or .monet.json file").setInputFiles({
-    name: "vit_b_16.monet.json",
-    mimeType: "application/json",
-    buffer: (await import("node:fs")).readFileSync(file),
-  });
-  await expect(other.getByTestId("headline")).toContainText("vit_b_16");
+  await pick(other, "long names.monet.json", file);
+  await expect(other.getByTestId("headline")).toContainText("long names");
   await settled(other);
   expect(await peak(other)).toBe(before);
   await context.close();

@@ -1,6 +1,7 @@
 // Once loaded the page needs no network, and the service worker adds the policy that a bare host does not send.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { cpSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { fileURLToPath } from "node:url";
@@ -33,6 +34,32 @@ test("reloads and analyses with the server gone", async ({ browser }) => {
   await example(page, "lenet5");
   await expect(page.getByTestId("provenance")).toContainText("analysed here");
   await context.close();
+});
+
+test("a newer version is offered and taken over", async ({ browser }, info) => {
+  const copy = info.outputPath("site");
+  cpSync(new URL("web/dist", root), copy, { recursive: true });
+  const edit = (name: string, from: RegExp, to: string) => {
+    const text = readFileSync(`${copy}/${name}`, "utf8");
+    expect(text).toMatch(from);
+    writeFileSync(`${copy}/${name}`, text.replace(from, to));
+  };
+  const serve = fileURLToPath(new URL("web/serve.mjs", root));
+  const server = spawn(process.execPath, [serve, "--port", "8192", "--root", copy], { stdio: ["ignore", "pipe", "inherit"] });
+  await once(server.stdout, "data");
+  const context = await browser.newContext();
+  const page = await context.newPage();
+  await open(page, "http://localhost:8192/");
+  await controlled(page);
+  edit("index.html", /<title>[^<]*/, "<title>The next version");
+  edit("sw.js", /const version = "\w+"/, 'const version = "next"');
+  await page.reload();
+  await expect(page).not.toHaveTitle("The next version"); // whole versions only
+  await page.getByRole("button", { name: "A new version is ready: reload" }).click();
+  await expect(page).toHaveTitle("The next version");
+  await expect(page.getByTestId("headline")).toContainText("resnet18");
+  await context.close();
+  server.kill();
 });
 
 // A server of another origin that counts what reaches it.

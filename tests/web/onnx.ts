@@ -70,6 +70,24 @@ export const inferenceExport = model(
   value(11, "x", [2, 3, 32, 32]),
   value(12, "y", [2, 10]),
 );
+// Long names that do not compress: 1,000 layers, each and its output called by a reproducible hash.
+export function longNames(): Buffer {
+  let seed = 7;
+  const hash = () => {
+    seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0;
+    return (seed >>> 8).toString(16).padStart(6, "0");
+  };
+  const name = () => Array.from({ length: 6 }, hash).join("");
+  const outputs = Array.from({ length: 1000 }, name);
+  return model(
+    ...outputs.map((output, at) => node(name(), "Relu", [at ? outputs[at - 1]! : "x"], [output])),
+    node("fc", "MatMul", [outputs.at(-1)!, "fc.weight"], ["y"]),
+    initializer("fc.weight", [16, 10]),
+    value(11, "x", [2, 16]),
+    value(12, "y", [2, 10]),
+  );
+}
+
 export const cyclic = model(
   node("first", "Add", ["x", "b"], ["a"]),
   node("second", "Relu", ["a"], ["b"]),

@@ -33,30 +33,33 @@ function standalone(figure: HTMLElement): { text: string; width: number; height:
     for (const name of painted) element.setAttribute(name, style.getPropertyValue(name));
     element.removeAttribute("class");
   });
-  const { width, height: inner } = drawing.viewBox.baseVal;
+  const { width: drawn, height: inner } = drawing.viewBox.baseVal;
   const { color: ink, backgroundColor: ground } = getComputedStyle(figure);
   const title = 30;
   const entry = 150;
-  const perRow = Math.max(1, Math.floor(width / entry));
+  const perRow = Math.max(1, Math.floor(drawn / entry));
   const legend = [...figure.querySelectorAll<SVGElement>(".legend [data-label]")];
-  const height = title + inner + Math.ceil(legend.length / perRow) * 20 + 8;
+  const margin = 8;
+  const height = title + inner + Math.ceil(legend.length / perRow) * 20 + margin;
 
+  const width = drawn + 2 * margin;
   const root = document.createElementNS(svgNamespace, "svg");
   for (const [key, value] of Object.entries({ width, height, viewBox: `0 0 ${width} ${height}` })) {
     root.setAttribute(key, String(value));
   }
   root.setAttribute("font-family", "system-ui, sans-serif");
   added(root, "rect", { width, height, fill: ground });
-  added(root, "text", { x: 8, y: 20, "font-size": 14, "font-weight": 600, fill: ink }, figure.dataset.title);
+  added(root, "text", { x: margin, y: 20, "font-size": 14, "font-weight": 600, fill: ink }, figure.dataset.title);
+  copy.setAttribute("x", String(margin));
   copy.setAttribute("y", String(title));
-  copy.setAttribute("width", String(width));
+  copy.setAttribute("width", String(drawn));
   copy.setAttribute("height", String(inner));
   for (const name of [...copy.getAttributeNames()]) {
     if (/^(class|role|tabindex|aria-.*)$/.test(name)) copy.removeAttribute(name);
   }
   root.append(copy);
   legend.forEach((item, index) => {
-    const x = 8 + (index % perRow) * entry;
+    const x = margin + (index % perRow) * entry;
     const y = title + inner + Math.floor(index / perRow) * 20;
     added(root, "rect", { x, y: y + 3, width: 10, height: 10, fill: getComputedStyle(item).fill });
     added(root, "text", { x: x + 15, y: y + 12, "font-size": 11, fill: ink }, item.dataset.label);

@@ -138,7 +138,7 @@ export function LayerTable({ report }: { report: Report }) {
           <input
             type="search"
             aria-label="Search layers"
-            placeholder="Search name or operator"
+            placeholder="Name or operator"
             value={search.value}
             onInput={(event) => (search.value = event.currentTarget.value)}
           />

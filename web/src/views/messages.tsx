@@ -1,5 +1,5 @@
 // What the page has to say: failures, warnings, progress, notices.
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { Diagnostic } from "../engine/report";
 import { integer, percent, plural } from "../format";
 import { analyze, busy, cancel, change, failure, notice, report, shown, source, stale, stopped } from "../state";
@@ -34,10 +34,12 @@ function Problems({ problems }: { problems: Diagnostic[] }) {
 }
 
 export function Failures() {
+  const card = useRef<HTMLElement>(null);
   const failed = failure.value;
+  useEffect(() => card.current?.scrollIntoView({ block: "nearest" }), [failed]);
   if (!failed) return null;
   return (
-    <section class="card failure" role="alert">
+    <section class="card failure" role="alert" ref={card}>
       <div class="figure-head">
         <h2>{failed.title}</h2>
         <button type="button" class="quiet" onClick={() => (failure.value = null)}>

@@ -69,14 +69,17 @@ export function Share() {
         <input type="checkbox" checked={withStructure} onChange={(event) => setWithStructure(event.currentTarget.checked)} />
         Include the model's structure
       </label>
-      {withStructure && (short || link.length > shortLink || (!link && said)) && (
-        <div class="caution">
-          {!short && <p>This link is long ({link ? bytes(link.length) : "over 2 MB"}): some mail and chat programs cut it.</p>}
-          <label class="check">
-            <input type="checkbox" checked={short} onChange={(event) => setShort(event.currentTarget.checked)} />
-            Shorten names
-          </label>
-        </div>
+      {withStructure && (
+        <label class="check">
+          <input type="checkbox" checked={short} onChange={(event) => setShort(event.currentTarget.checked)} />
+          Shorten names
+        </label>
+      )}
+      {link.length > shortLink && (
+        <p class="caution">
+          This link is long ({bytes(link.length)}): some mail and chat programs cut it. Shorten the names, or save a .monet.json
+          file and send that.
+        </p>
       )}
       <textarea ref={field} readOnly rows={4} aria-label="Link" value={link} onFocus={(event) => event.currentTarget.select()} />
       <p class="muted" role="status" data-testid="share-status">
