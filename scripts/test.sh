@@ -10,6 +10,7 @@ build wasm
 build asan
 build_site
 install_node_packages tests
+install_node_packages tests/web
 
 passed=0 failed=0 skipped=0
 count() { # count NAME PASSED FAILED SKIPPED
@@ -70,14 +71,23 @@ node_tests() { # node_tests NAME FILE...
 node_tests numeric tests/numeric/*.test.mjs
 node_tests conformance tests/conformance/*.test.mjs
 
-say "the page in Chromium"
-web_log=build/playwright.log
-(cd web && npm run --silent test:unit) || failed=$((failed + 1))
-if (cd web && npx playwright test) 2>&1 | tee "$web_log"; then :; fi
-number() { grep -oE "[0-9]+ $1" "$web_log" | tail -n 1 | cut -d' ' -f1; }
-web_passed=$(number passed) web_failed=$(number failed) web_skipped=$(number skipped)
-[ -n "$web_passed" ] || web_failed=${web_failed:-1}
-count "Playwright" "${web_passed:-0}" "${web_failed:-0}" "${web_skipped:-0}"
+# Vitest and Playwright print "N passed", "N failed", "N skipped" on their closing lines.
+web_tests() { # web_tests NAME COMMAND...
+  local name=$1 log=build/$1.log status=0
+  shift
+  say "$name"
+  (cd tests/web && NO_COLOR=1 FORCE_COLOR=0 "$@") >"$log" 2>&1 || status=$?
+  number() { grep -E '^ *(Tests )? *[0-9]+ (passed|failed|skipped)|^ +Tests ' "$log" | grep -oE "[0-9]+ $1" | tail -n 1 | cut -d' ' -f1; }
+  local pass fail skip
+  pass=$(number passed || true) fail=$(number failed || true) skip=$(number skipped || true)
+  # A runner that died prints no count of its own.
+  [ $status = 0 ] || [ "${fail:-0}" != 0 ] || fail=1
+  [ "${fail:-0}" = 0 ] || cat "$log"
+  grep -i 'measured' "$log" || true
+  count "$name" "${pass:-0}" "${fail:-0}" "${skip:-0}"
+}
+web_tests "page-units" npx vitest run
+web_tests "page-in-Chromium" npx playwright test
 
 say "totals"
 echo "$passed passed, $failed failed, $skipped skipped"
