@@ -51,6 +51,10 @@ class Expander {
     import->set_domain(kDomain);
     import->set_version(1);
     ::onnx::inliner::InlineLocalFunctions(model_, false);
+    if (!model_.functions().empty())  // else the caller would expand for ever
+      throw Refusal({"not-expandable",
+                     "operator " + model_.functions(0).name() + " cannot be replaced by its definition", "", "",
+                     "export the model with a newer opset"});
     model_.mutable_opset_import()->RemoveLast();
     use_raw_data(*model_.mutable_graph());
     return true;

@@ -81,15 +81,30 @@ class Normaliser {
   }
 
  private:
+  // Leaves one import of each domain: the converter and the inliner change only one of two.
   void imports(google::protobuf::RepeatedPtrField<::onnx::OperatorSetIdProto>& list) {
+    std::map<std::string, int64_t> known;
+    google::protobuf::RepeatedPtrField<::onnx::OperatorSetIdProto> kept;
     for (auto& import : list) {
       rename_domain(import.mutable_domain());
+      auto [first, fresh] = known.emplace(import.domain(), import.version());
+      if (!fresh) {
+        if (first->second != import.version())
+          problems_.push_back({"bad-model",
+                               "the model imports domain \"" + (import.domain().empty() ? "ai.onnx" : import.domain()) +
+                                   "\" in versions " + std::to_string(first->second) + " and " +
+                                   std::to_string(import.version()),
+                               "", "", "export the model again"});
+        continue;
+      }
       if (import.version() < 1 || import.version() > kNewestMeaningfulOpset)
         problems_.push_back({"bad-model",
                              "the model imports version " + std::to_string(import.version()) + " of domain \"" +
                                  (import.domain().empty() ? "ai.onnx" : import.domain()) + "\", which does not exist",
                              "", "", "export the model again"});
+      kept.Add()->Swap(&import);
     }
+    list.Swap(&kept);
     if (list.empty()) list.Add()->set_version(1);
   }
 

@@ -243,7 +243,7 @@ TEST(OnnxFile, ThreeGigabytesOpenInASecond) {  // case 6
   Model model = Model::open(*source, path);
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const ReadStatistics& reads = model.reads();
-  std::printf("3 GB file: %.3f s, %llu bytes in %llu reads (%.2f%%), structure %zu bytes\n", seconds,
+  std::printf("[ MEASURED ] 3 GB file: %.3f s, %llu bytes in %llu reads (%.2f%%), structure %zu bytes\n", seconds,
               static_cast<unsigned long long>(reads.read_bytes), static_cast<unsigned long long>(reads.reads),
               100.0 * static_cast<double>(reads.read_bytes) / static_cast<double>(reads.file_bytes),
               model.structure(false).size());
@@ -288,7 +288,7 @@ TEST(OnnxFile, EveryModelOfDebiansTestDataIsAnalysedOrRefused) {
       ++refused[refusal.problems()[0].code];
     }
   }
-  std::printf("%zu models: %d analysed", files.size(), analysed);
+  std::printf("[ MEASURED ] Debian's test data: %zu models, %d analysed", files.size(), analysed);
   for (const auto& [code, count] : refused) std::printf(", %d %s", count, code.c_str());
   std::printf("\n");
   EXPECT_GT(files.size(), 1000u);

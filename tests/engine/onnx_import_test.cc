@@ -353,6 +353,19 @@ TEST(OnnxImport, StructuralFaultsAreReportedTogether) {
   EXPECT_NE(problems[5].message.find("second"), std::string::npos);
 }
 
+TEST(OnnxImport, ADomainIsImportedInOneVersion) {
+  BindOptions options;  // expansion once never ended here: one of the two imports was converted, the other read
+  options.has_rule = [](const std::string&, const std::string&) { return false; };
+  auto twice = [](int first, const std::string& domain, int second) {
+    return Builder(first).import(domain, second).input("x", {3, 4}).op("Softplus", {"x"}, {"y"}).output("y");
+  };
+  EXPECT_EQ(tensor(bind(twice(1, "", 1), options).graph, "y").shape, (Shape{3, 4}));
+  EXPECT_EQ(tensor(bind(twice(18, "ai.onnx", 18), options).graph, "y").shape, (Shape{3, 4}));
+  auto problems = refusal(twice(1, "ai.onnx", 18));
+  ASSERT_EQ(codes(problems), "bad-model");
+  EXPECT_NE(problems[0].message.find("versions 1 and 18"), std::string::npos) << problems[0].message;
+}
+
 TEST(OnnxImport, BadNodesAreRefusedByName) {
   auto problems = refusal(Builder()
                               .input("x", {2, 3})
@@ -463,6 +476,27 @@ TEST(OnnxImport, ExpandsOperatorsWithoutARule) {
   EXPECT_NO_THROW(export_model(bound.graph));
   options.has_rule = [](const std::string&, const std::string&) { return true; };
   EXPECT_EQ(operators(bind(b, options).graph), "Celu Softmax");
+}
+
+TEST(OnnxImport, ExpandsBodiesThatLeaveOptionalOutputsOut) {
+  // LayerNormalization's body names Mean and InvStdDev as outputs but makes them only when they are asked for, and it
+  // is of opset 17: it must be brought to ours.
+  BindOptions options;
+  options.has_rule = [](const std::string&, const std::string&) { return false; };
+  for (const std::vector<std::string>& outputs :
+       {std::vector<std::string>{"y"}, {"y", "mean"}, {"y", "", "deviation"}, {"y", "mean", "deviation"}}) {
+    Builder b = Builder().input("x", {2, 3, 8}).weight("scale", {8}).weight("bias", {8});
+    b.op("LayerNormalization", {"x", "scale", "bias"}, outputs);
+    for (const std::string& output : outputs)
+      if (!output.empty()) b.output(output);
+    BoundModel bound = bind(b, options);
+    for (const Node& n : bound.graph.nodes) EXPECT_NE(n.op, "LayerNormalization");
+    EXPECT_EQ(tensor(bound.graph, "y").shape, (Shape{2, 3, 8}));
+    if (outputs.size() > 1 && !outputs[1].empty()) {
+      EXPECT_EQ(tensor(bound.graph, "mean").shape, (Shape{2, 3, 1}));
+    }
+    EXPECT_NO_THROW(export_model(bound.graph));
+  }
 }
 
 // ---- batch --------------------------------------------------------------------------------------------------------
