@@ -57,7 +57,7 @@ test("optimizer, precision per class, update order and patterns reach the report
   });
 });
 
-test("a batch that the engine refuses leaves the results, greyed, with the reason", async ({ page }) => {
+test("a setting that the engine refuses leaves the results, greyed, with the reason", async ({ page }) => {
   await open(page);
   await page.getByText("More settings").click();
   await page.getByLabel("Train only").fill("no.such.parameter");
@@ -81,6 +81,7 @@ test("an engine that does not answer is terminated on cancel, and the next one w
     })
     .catch(() => {}); // it is terminated
   await page.getByLabel("Batch", { exact: true }).fill("5");
+  await expect(page.getByText(/no sign of life for \d+ s/)).toBeVisible();
   await page.getByRole("button", { name: "Cancel" }).click();
   await expect(page.getByText("Cancelled.")).toBeVisible();
   await expect(page.getByTestId("headline")).toContainText("batch 4");
@@ -89,6 +90,25 @@ test("an engine that does not answer is terminated on cancel, and the next one w
   await page.getByRole("button", { name: "Recompute" }).click();
   await expect(page.getByTestId("headline")).toContainText("batch 5");
   expect(Date.now() - began).toBeLessThan(10_000);
+});
+
+test("an analysis that still waits for the engine to load is cancelled, too", async ({ page, context }) => {
+  let send: () => void = () => {};
+  const held = new Promise<void>((resolve) => (send = resolve));
+  await context.route("**/*.wasm", async (route) => {
+    await held;
+    await route.continue();
+  });
+  await open(page);
+  await page.getByLabel("Batch", { exact: true }).fill("5");
+  await expect(page.getByText("loading the engine")).toBeVisible();
+  await page.getByRole("button", { name: "Cancel" }).click();
+  send();
+  await expect.poll(() => page.workers().length).toBe(1);
+  await expect(page.getByText("Cancelled.")).toBeVisible();
+  await expect(page.getByTestId("headline")).toContainText("batch 8");
+  await page.getByRole("button", { name: "Recompute" }).click();
+  await expect(page.getByTestId("headline")).toContainText("batch 5");
 });
 
 test("a setting changed while the engine is stuck supersedes the analysis", async ({ page }) => {
