@@ -81,7 +81,7 @@ test("a 3 GB file opens through the file picker in a few megabytes of memory", a
       ["data-heap", "data-reads", "data-read-bytes", "data-open-ms"].map(async (name) => Number(await provenance.getAttribute(name))),
     );
     console.log(
-      `3 GB file: ${size} bytes; ${read} bytes read in ${reads} reads (${((100 * read!) / size).toFixed(3)}%); ` +
+      `measured: 3 GB file: ${size} bytes; ${read} bytes read in ${reads} reads (${((100 * read!) / size).toFixed(3)}%); ` +
         `structure in ${opened!.toFixed(0)} ms, whole analysis on screen in ${total} ms; ` +
         `bare reads ${bare.toFixed(0)} ms; WASM heap ${heap} bytes`,
     );
