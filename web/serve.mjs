@@ -49,7 +49,9 @@ const server = createServer(async (request, response) => {
   headers["Content-Length"] = found.size;
   response.writeHead(200, headers);
   if (request.method === "HEAD") return response.end();
-  createReadStream(file).on("error", () => response.destroy()).pipe(response);
+  createReadStream(file)
+    .on("error", () => response.destroy())
+    .pipe(response);
 });
 server.on("error", (error) => {
   console.error(`cannot serve on port ${port}: ${error.message}`);

@@ -79,7 +79,9 @@ try {
   const page = await (await browser.newContext()).newPage();
   await page.goto(site);
   const examples = page.getByLabel('Examples');
-  for (const name of await examples.locator('option').evaluateAll((all) => all.map((one) => one.value).filter(Boolean))) {
+  for (const name of await examples
+    .locator('option')
+    .evaluateAll((all) => all.map((one) => one.value).filter(Boolean))) {
     await page.getByLabel('Batch', { exact: true }).fill('2'); // so that every example is opened, the first one, too
     await examples.selectOption(name);
     await page.getByTestId('headline').getByText(name, { exact: true }).waitFor();

@@ -33,8 +33,15 @@ test("dark follows the system and the toggle, which is kept", async ({ page }, i
   await open(page);
   const ground = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
   const dark = await ground();
-  await info.attach("dark", { body: await page.screenshot({ path: info.outputPath("dark.png"), fullPage: true }), contentType: "image/png" });
-  const brightness = (color: string) => color.match(/\d+/g)!.slice(0, 3).reduce((sum, part) => sum + Number(part), 0) / 3;
+  await info.attach("dark", {
+    body: await page.screenshot({ path: info.outputPath("dark.png"), fullPage: true }),
+    contentType: "image/png",
+  });
+  const brightness = (color: string) =>
+    color
+      .match(/\d+/g)!
+      .slice(0, 3)
+      .reduce((sum, part) => sum + Number(part), 0) / 3;
   expect(brightness(dark)).toBeLessThan(64);
   await page.getByRole("button", { name: "Light theme" }).click();
   expect(brightness(await ground())).toBeGreaterThan(192);
@@ -53,7 +60,10 @@ test("the keyboard alone walks from the model to a layer and a link", async ({ p
       const element = document.activeElement!;
       const { outlineStyle, outlineWidth } = getComputedStyle(element);
       const name = element.getAttribute("aria-label") ?? element.textContent!.trim().slice(0, 40);
-      return { name: `${element.tagName.toLowerCase()} ${name}`, visible: outlineStyle !== "none" && parseFloat(outlineWidth) > 0 };
+      return {
+        name: `${element.tagName.toLowerCase()} ${name}`,
+        visible: outlineStyle !== "none" && parseFloat(outlineWidth) > 0,
+      };
     });
   const walked: string[] = [];
   const unseen: string[] = [];

@@ -78,7 +78,9 @@ test("a 3 GB file opens through the file picker in a few megabytes of memory", a
     const bare = await bareReads(page, path, size);
     const provenance = page.getByTestId("provenance");
     const [heap, reads, read, opened] = await Promise.all(
-      ["data-heap", "data-reads", "data-read-bytes", "data-open-ms"].map(async (name) => Number(await provenance.getAttribute(name))),
+      ["data-heap", "data-reads", "data-read-bytes", "data-open-ms"].map(async (name) =>
+        Number(await provenance.getAttribute(name)),
+      ),
     );
     console.log(
       `measured: 3 GB file: ${size} bytes; ${read} bytes read in ${reads} reads (${((100 * read!) / size).toFixed(3)}%); ` +
@@ -89,7 +91,10 @@ test("a 3 GB file opens through the file picker in a few megabytes of memory", a
     expect(heap).toBeLessThan(200e6);
     expect(read).toBeLessThan(size / 100);
     expect(opened).toBeLessThan(Math.max(1000, 2 * bare));
-    await expect(page.getByTestId("parameters")).toHaveAttribute("title", new RegExp((tensors * side * side).toLocaleString("en-US")));
+    await expect(page.getByTestId("parameters")).toHaveAttribute(
+      "title",
+      new RegExp((tensors * side * side).toLocaleString("en-US")),
+    );
   } finally {
     rmSync(path);
   }

@@ -47,7 +47,10 @@ test("a settings link restores example, settings and selection in a fresh contex
   await context.close();
 });
 
-test("a structure link restores a reader's own model in a fresh context, with names and with short ones", async ({ page, browser }) => {
+test("a structure link restores a reader's own model in a fresh context, with names and with short ones", async ({
+  page,
+  browser,
+}) => {
   await open(page);
   await pick(page, "private net.onnx", model("resnet18_cifar"));
   await expect(page.getByTestId("headline")).toContainText("private net");
@@ -144,7 +147,9 @@ test("a link says what changed when the figures are not the sender's", async ({ 
   const older = await page.evaluate(async (fragment) => {
     const through = async (bytes: Uint8Array<ArrayBuffer>, stream: GenericTransformStream) =>
       new Uint8Array(await new Response(new Blob([bytes]).stream().pipeThrough(stream)).arrayBuffer());
-    const packed = Uint8Array.from(atob(fragment.slice(3).replaceAll("-", "+").replaceAll("_", "/")), (c) => c.charCodeAt(0));
+    const packed = Uint8Array.from(atob(fragment.slice(3).replaceAll("-", "+").replaceAll("_", "/")), (c) =>
+      c.charCodeAt(0),
+    );
     const bytes = await through(packed, new DecompressionStream("deflate-raw"));
     const state = JSON.parse(new TextDecoder().decode(bytes.subarray(4)));
     state.figures.peak_bytes -= 1000;
@@ -154,11 +159,19 @@ test("a link says what changed when the figures are not the sender's", async ({ 
     new DataView(next.buffer).setUint32(0, json.length, true);
     next.set(json, 4);
     const again = await through(next, new CompressionStream("deflate-raw"));
-    return "m1." + btoa(String.fromCharCode(...again)).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+    return (
+      "m1." +
+      btoa(String.fromCharCode(...again))
+        .replaceAll("+", "-")
+        .replaceAll("/", "_")
+        .replaceAll("=", "")
+    );
   }, fragment);
   await page.goto("about:blank");
   await page.goto(`./#${older}`);
-  await expect(page.getByText(/Figures differ from the sender's \(engine 0\.0\.1 then, .* now\): peak [\d,]+ B → [\d,]+ B\./)).toBeVisible();
+  await expect(
+    page.getByText(/Figures differ from the sender's \(engine 0\.0\.1 then, .* now\): peak [\d,]+ B → [\d,]+ B\./),
+  ).toBeVisible();
 });
 
 for (const [what, fragment, text] of [

@@ -45,7 +45,9 @@ test("a newer version is offered and taken over", async ({ browser }, info) => {
     writeFileSync(`${copy}/${name}`, text.replace(from, to));
   };
   const serve = fileURLToPath(new URL("web/serve.mjs", root));
-  const server = spawn(process.execPath, [serve, "--port", "8192", "--root", copy], { stdio: ["ignore", "pipe", "inherit"] });
+  const server = spawn(process.execPath, [serve, "--port", "8192", "--root", copy], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
   await once(server.stdout, "data");
   const context = await browser.newContext();
   const page = await context.newPage();
@@ -75,10 +77,11 @@ async function foreign() {
   return { address, hits: () => hits, close: () => server.close() };
 }
 
-const reach = (address: string) => fetch(address).then(
-  () => "reached",
-  () => "blocked",
-);
+const reach = (address: string) =>
+  fetch(address).then(
+    () => "reached",
+    () => "blocked",
+  );
 
 for (const [kind, address] of [
   ["with the policy as a header", headed],
@@ -111,7 +114,9 @@ test("the same policy as header, in <meta>, in _headers and from the service wor
   await open(page, bare);
   expect(await page.locator("meta[http-equiv=Content-Security-Policy]").getAttribute("content")).toBe(policy);
   await controlled(page);
-  expect(await page.evaluate(async () => (await fetch("./theme.js")).headers.get("Content-Security-Policy"))).toBe(policy);
+  expect(await page.evaluate(async () => (await fetch("./theme.js")).headers.get("Content-Security-Policy"))).toBe(
+    policy,
+  );
 });
 
 test("works with the policy in <meta> only", async ({ page, seen }) => {

@@ -65,7 +65,10 @@ for (const name of ["lenet5", "resnet18_cifar", "resnet18", "resnet50", "mobilen
   });
 }
 
-const png = Buffer.from("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==", "base64");
+const png = Buffer.from(
+  "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==",
+  "base64",
+);
 const random = Buffer.from(Array.from({ length: 5000 }, (_, at) => (at * 2654435761) >>> 24));
 const bad: [string, () => Buffer][] = [
   ["empty.onnx", () => Buffer.alloc(0)],

@@ -156,7 +156,9 @@ test("the layer table sorts, filters, searches, stays small and saves", async ({
   expect(all).toBeGreaterThan(200);
   expect(await page.locator(".layers tbody tr").count()).toBeLessThan(60);
   await page.getByRole("button", { name: "MACs" }).click();
-  const column = (await page.locator(".layers thead th").allTextContents()).findIndex((title) => title.startsWith("MACs"));
+  const column = (await page.locator(".layers thead th").allTextContents()).findIndex((title) =>
+    title.startsWith("MACs"),
+  );
   const shown = await page.locator(`.layers tbody tr:not(.spacer) td:nth-child(${column + 1})`).allTextContents();
   const numbers = shown.map((text) => Number(text.replaceAll(",", "")));
   expect(numbers.length).toBeGreaterThan(10);
@@ -164,7 +166,10 @@ test("the layer table sorts, filters, searches, stays small and saves", async ({
   await page.getByLabel("Phase", { exact: true }).selectOption("optimizer");
   await expect(page.locator(".layers tbody tr .phase").first()).toHaveText("update");
   const download = page.waitForEvent("download");
-  await page.locator("section", { has: page.locator("#layers-title") }).getByRole("button", { name: "CSV" }).click();
+  await page
+    .locator("section", { has: page.locator("#layers-title") })
+    .getByRole("button", { name: "CSV" })
+    .click();
   const stream = await (await download).createReadStream();
   let text = "";
   for await (const chunk of stream) text += chunk;

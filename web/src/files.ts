@@ -1,5 +1,9 @@
 // Saving results: texts, bytes, and charts as SVG (with the page's colours written into it) or PNG.
-export function save(name: string, content: string | Uint8Array<ArrayBuffer> | Blob, type = "application/octet-stream") {
+export function save(
+  name: string,
+  content: string | Uint8Array<ArrayBuffer> | Blob,
+  type = "application/octet-stream",
+) {
   const blob = content instanceof Blob ? content : new Blob([content], { type });
   const link = document.createElement("a");
   link.href = URL.createObjectURL(blob);
@@ -10,7 +14,17 @@ export function save(name: string, content: string | Uint8Array<ArrayBuffer> | B
 
 export const stem = (name: string) => name.replace(/\.(onnx|json)$/i, "");
 
-const painted = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font-size", "font-weight", "text-anchor"];
+const painted = [
+  "fill",
+  "fill-opacity",
+  "stroke",
+  "stroke-width",
+  "stroke-dasharray",
+  "opacity",
+  "font-size",
+  "font-weight",
+  "text-anchor",
+];
 
 const svgNamespace = "http://www.w3.org/2000/svg";
 
@@ -67,7 +81,8 @@ function standalone(figure: HTMLElement): { text: string; width: number; height:
   return { text: new XMLSerializer().serializeToString(root), width, height };
 }
 
-export const saveSvg = (name: string, figure: HTMLElement) => save(`${name}.svg`, standalone(figure).text, "image/svg+xml");
+export const saveSvg = (name: string, figure: HTMLElement) =>
+  save(`${name}.svg`, standalone(figure).text, "image/svg+xml");
 
 export async function savePng(name: string, figure: HTMLElement) {
   const scale = 2; // sharp on dense screens and in slides

@@ -146,7 +146,9 @@ export async function decodeLink(fragment: string): Promise<Shared | null> {
 export function address(page: string, fragment: string): string {
   const link = `${page.split("#")[0]}#${fragment}`;
   if (link.length > longestAddress) {
-    throw new LinkError("This model's structure is too long for an address (over 2 MiB): save a .monet.json file instead.");
+    throw new LinkError(
+      "This model's structure is too long for an address (over 2 MiB): save a .monet.json file instead.",
+    );
   }
   return link;
 }
@@ -161,7 +163,9 @@ export async function decodeFile(json: unknown): Promise<Shared | null> {
   if (typeof json !== "object" || json === null || !("monet" in json)) return null;
   const { monet, structure, ...state } = json as { monet: unknown; structure?: unknown };
   if (typeof monet !== "number" || monet > linkVersion) {
-    throw new LinkError(`This file was made by a newer MONET (format ${String(monet)}, this page reads ${linkVersion}).`);
+    throw new LinkError(
+      `This file was made by a newer MONET (format ${String(monet)}, this page reads ${linkVersion}).`,
+    );
   }
   if (typeof structure !== "string") return { state: checked(state), structure: null };
   try {

@@ -6,7 +6,16 @@ import { EngineClient } from "./engine/client";
 import type { Model, Reading, Task } from "./engine/messages";
 import type { Diagnostic, Layer, Preset, Report, Settings } from "./engine/report";
 import { exactBytes, integer } from "./format";
-import { address, decodeFile, decodeLink, encodeLink, LinkError, type Figures, type Shared, type SharedState } from "./link";
+import {
+  address,
+  decodeFile,
+  decodeLink,
+  encodeLink,
+  LinkError,
+  type Figures,
+  type Shared,
+  type SharedState,
+} from "./link";
 
 export interface Source {
   key: number;
@@ -140,7 +149,10 @@ function compareWithSender(report: Report) {
   const names = Object.keys(mine) as (keyof Figures)[];
   const theirs = sender.figures;
   const changed = names.filter((name) => mine[name] !== theirs[name]);
-  const versions = sender.engine === report.engine.version ? `engine ${report.engine.version}` : `engine ${sender.engine} then, ${report.engine.version} now`;
+  const versions =
+    sender.engine === report.engine.version
+      ? `engine ${report.engine.version}`
+      : `engine ${sender.engine} then, ${report.engine.version} now`;
   notice.value = changed.length
     ? `Figures differ from the sender's (${versions}): ${changed
         .map((name) => `${figureNames[name]} ${figureText(name, theirs[name])} → ${figureText(name, mine[name])}`)
@@ -237,7 +249,14 @@ export function cancel() {
 }
 
 // A new model keeps the machine and the recipe; what named parts of the old model goes.
-const carriedOver = ({ batch: _batch, dims: _dims, output: _output, train: _train, freeze: _freeze, ...rest }: Settings) => {
+const carriedOver = ({
+  batch: _batch,
+  dims: _dims,
+  output: _output,
+  train: _train,
+  freeze: _freeze,
+  ...rest
+}: Settings) => {
   const { assume_batch_norm: _assume, ...kept } = rest;
   return kept;
 };
@@ -265,7 +284,11 @@ function openShared({ state, structure }: Shared, inAddress: boolean) {
   }
   sender = state.figures ? { engine: state.engine, figures: state.figures } : null;
   const next = structure
-    ? fileSource("name" in state.model ? state.model.name : state.model.example, new Blob([structure]), inAddress ? structure : null)
+    ? fileSource(
+        "name" in state.model ? state.model.name : state.model.example,
+        new Blob([structure]),
+        inAddress ? structure : null,
+      )
     : exampleSource("example" in state.model ? state.model.example : "");
   openSource(next, state.settings, state.selection);
 }
@@ -279,7 +302,8 @@ async function openText(file: File): Promise<void> {
   const json: unknown = extension(file.name) === ".json" ? JSON.parse(text) : (await import("yaml")).parse(text);
   const shared = await decodeFile(json);
   if (shared) return openShared(shared, false);
-  if (typeof json !== "object" || json === null || Array.isArray(json)) throw new Error("it holds no hardware description");
+  if (typeof json !== "object" || json === null || Array.isArray(json))
+    throw new Error("it holds no hardware description");
   failure.value = null;
   change({ hardware: { name: file.name.replace(/\.[^.]*$/, ""), ...json } });
 }
@@ -297,14 +321,20 @@ async function openFile(file: File) {
     const kept = waiting?.model && "name" in waiting.model && waiting.model.name === file.name ? waiting : null;
     waiting = null;
     if (kept?.figures) sender = { engine: kept.engine, figures: kept.figures };
-    return openSource(fileSource(file.name, file), kept?.settings ?? carriedOver(settings.value), kept?.selection ?? null);
+    return openSource(
+      fileSource(file.name, file),
+      kept?.settings ?? carriedOver(settings.value),
+      kept?.selection ?? null,
+    );
   }
   try {
     await openText(file);
   } catch (error) {
     failure.value = {
       title: `${file.name} could not be read`,
-      errors: [problem(reasonOf(error), "Drop an ONNX model, a hardware description as JSON or YAML, or a .monet.json file.")],
+      errors: [
+        problem(reasonOf(error), "Drop an ONNX model, a hardware description as JSON or YAML, or a .monet.json file."),
+      ],
     };
   }
 }
@@ -377,7 +407,14 @@ async function openFirst() {
   batch(() => {
     source.value = from;
     settings.value = first.settings;
-    show({ source: from, settings: first.settings, report: JSON.parse(text) as Report, text, reading: null, milliseconds: null });
+    show({
+      source: from,
+      settings: first.settings,
+      report: JSON.parse(text) as Report,
+      text,
+      reading: null,
+      milliseconds: null,
+    });
   });
 }
 

@@ -1,12 +1,36 @@
 import { describe, expect, it } from "vitest";
-import { bytes, count, csv, cycles, energy, parseBytes, percent, plural, ratio, shape } from "../../../web/src/format.ts";
+import {
+  bytes,
+  count,
+  csv,
+  cycles,
+  energy,
+  parseBytes,
+  percent,
+  plural,
+  ratio,
+  shape,
+} from "../../../web/src/format.ts";
 
 describe("numbers as people read them", () => {
   it("uses decimal units with three digits", () => {
-    expect([0, 999, 1000, 1234, 46758048, 2e9].map(bytes)).toEqual(["0 B", "999 B", "1 kB", "1.23 kB", "46.8 MB", "2 GB"]);
+    expect([0, 999, 1000, 1234, 46758048, 2e9].map(bytes)).toEqual([
+      "0 B",
+      "999 B",
+      "1 kB",
+      "1.23 kB",
+      "46.8 MB",
+      "2 GB",
+    ]);
   });
   it("moves to the next unit where rounding would show four digits", () => {
-    expect([999_400, 999_499, 999_500, 999_999, 1_000_000].map(bytes)).toEqual(["999 kB", "999 kB", "1 MB", "1 MB", "1 MB"]);
+    expect([999_400, 999_499, 999_500, 999_999, 1_000_000].map(bytes)).toEqual([
+      "999 kB",
+      "999 kB",
+      "1 MB",
+      "1 MB",
+      "1 MB",
+    ]);
   });
   it("keeps what has no larger unit", () => {
     expect(bytes(1.5e18)).toBe("1,500 PB");
@@ -37,11 +61,18 @@ describe("sizes as people write them", () => {
     ["1,000", 1000],
     ["0", 0],
   ])("reads %s", (text, size) => expect(parseBytes(text)).toBe(size));
-  it.each(["", "MB", "-1 GB", "1 XB", "1 iB", "1.2.3 MB", "NaN", "1e9"])("refuses %j", (text) => expect(parseBytes(text)).toBeNull());
+  it.each(["", "MB", "-1 GB", "1 XB", "1 iB", "1.2.3 MB", "NaN", "1e9"])("refuses %j", (text) =>
+    expect(parseBytes(text)).toBeNull(),
+  );
 });
 
 describe("csv", () => {
   it("quotes what needs it and defuses formulas", () => {
-    expect(csv([["a,b", 'say "x"', "two\nlines"], ["=1+1", -3, null]])).toBe('"a,b","say ""x""","two\nlines"\r\n\'=1+1,-3,\r\n');
+    expect(
+      csv([
+        ["a,b", 'say "x"', "two\nlines"],
+        ["=1+1", -3, null],
+      ]),
+    ).toBe('"a,b","say ""x""","two\nlines"\r\n\'=1+1,-3,\r\n');
   });
 });

@@ -13,7 +13,7 @@ import {
 
 const state: SharedState = {
   engine: "0.1.0",
-  settings: { hardware: "edge_tpu", batch: 8, dims: { "Länge": 3 }, train: ["layer4.*"] },
+  settings: { hardware: "edge_tpu", batch: 8, dims: { Länge: 3 }, train: ["layer4.*"] },
   selection: 17,
   figures: { peak_bytes: 327_000_001, saved_bytes: 1, forward_macs: 2, step_cycles: 3.5, step_pj: null },
   model: { name: "größe.onnx" },

@@ -15,11 +15,27 @@ export function StackedBar({ parts, label }: { parts: Part[]; label: string }) {
   const said = parts.map((part) => `${part.label} ${part.text}`).join(", ");
   const [box, width] = useWidth(280);
   const height = 26;
-  const scale = scaleLinear([0, Math.max(1, sum(parts, (part) => part.value))], [0, width]);
+  const scale = scaleLinear(
+    [
+      0,
+      Math.max(
+        1,
+        sum(parts, (part) => part.value),
+      ),
+    ],
+    [0, width],
+  );
   let before = 0;
   return (
     <div ref={box} class="chart-box">
-      <svg class="chart" viewBox={`0 0 ${width} ${height}`} width={width} height={height} role="img" aria-label={`${label}: ${said}`}>
+      <svg
+        class="chart"
+        viewBox={`0 0 ${width} ${height}`}
+        width={width}
+        height={height}
+        role="img"
+        aria-label={`${label}: ${said}`}
+      >
         {parts.map((part) => {
           const x = scale(before);
           before += part.value;
@@ -41,7 +57,9 @@ export interface BarRow {
 
 // Bars from zero, grouped in rows, each with its value at its end.
 export function GroupedBars({ rows, label }: { rows: BarRow[]; label: string }) {
-  const said = rows.map((row) => `${row.label}: ${row.bars.map((part) => `${part.label} ${part.text}`).join(", ")}`).join("; ");
+  const said = rows
+    .map((row) => `${row.label}: ${row.bars.map((part) => `${part.label} ${part.text}`).join(", ")}`)
+    .join("; ");
   const [box, width] = useWidth(380);
   const bar = 16;
   const gap = 3;
@@ -58,7 +76,14 @@ export function GroupedBars({ rows, label }: { rows: BarRow[]; label: string }) 
   }
   return (
     <div ref={box} class="chart-box">
-      <svg class="chart" viewBox={`0 0 ${width} ${height}`} width={width} height={height} role="img" aria-label={`${label}. ${said}`}>
+      <svg
+        class="chart"
+        viewBox={`0 0 ${width} ${height}`}
+        width={width}
+        height={height}
+        role="img"
+        aria-label={`${label}. ${said}`}
+      >
         {rows.map((row, at) => (
           <g key={row.label} transform={`translate(0 ${starts[at]})`}>
             <text class="row-label" y="14">
@@ -66,7 +91,12 @@ export function GroupedBars({ rows, label }: { rows: BarRow[]; label: string }) 
             </text>
             {row.bars.map((part, index) => (
               <g key={part.label} transform={`translate(0 ${heading + index * (bar + gap)})`}>
-                <rect class={part.paint} width={Math.max(part.value > 0 ? 1 : 0, scale(part.value))} height={bar} rx="2" />
+                <rect
+                  class={part.paint}
+                  width={Math.max(part.value > 0 ? 1 : 0, scale(part.value))}
+                  height={bar}
+                  rx="2"
+                />
                 <text class="value" x={scale(part.value) + 6} y={bar - 4}>
                   {part.text}
                 </text>
@@ -80,7 +110,17 @@ export function GroupedBars({ rows, label }: { rows: BarRow[]; label: string }) 
 }
 
 // The peak on the way to the capacity: what is held, what is over, and where inference alone would stand.
-export function CapacityBar({ peak, capacity, inference, label }: { peak: number; capacity: number; inference: number; label: string }) {
+export function CapacityBar({
+  peak,
+  capacity,
+  inference,
+  label,
+}: {
+  peak: number;
+  capacity: number;
+  inference: number;
+  label: string;
+}) {
   const [box, width] = useWidth(280);
   const height = 34;
   const bar = 18;
@@ -90,16 +130,37 @@ export function CapacityBar({ peak, capacity, inference, label }: { peak: number
     <div ref={box} class="chart-box">
       <svg class="chart" viewBox={`0 0 ${width} ${height}`} width={width} height={height} role="img" aria-label={label}>
         <rect class="track" width={scale(capacity)} height={bar} rx="3" />
-        <rect class={over ? "paint-full" : "paint-held"} width={Math.max(2, scale(Math.min(peak, capacity)))} height={bar} rx="3" />
+        <rect
+          class={over ? "paint-full" : "paint-held"}
+          width={Math.max(2, scale(Math.min(peak, capacity)))}
+          height={bar}
+          rx="3"
+        />
         {over && <rect class="paint-over" x={scale(capacity)} width={scale(peak - capacity)} height={bar} rx="3" />}
         <line class="mark" x1={scale(inference)} x2={scale(inference)} y1="0" y2={bar + 4} />
         {scale(inference) < width - 150 && (
-          <text class="tick" x={scale(inference)} y={height - 2} text-anchor={scale(inference) < 30 ? "start" : "middle"}>
+          <text
+            class="tick"
+            x={scale(inference)}
+            y={height - 2}
+            text-anchor={scale(inference) < 30 ? "start" : "middle"}
+          >
             inference
           </text>
         )}
-        <line class="limit" x1={Math.min(width - 1, scale(capacity))} x2={Math.min(width - 1, scale(capacity))} y1="-2" y2={bar + 4} />
-        <text class="tick" x={Math.min(width, scale(capacity))} y={height - 2} text-anchor={over && scale(capacity) < 60 ? "start" : "end"}>
+        <line
+          class="limit"
+          x1={Math.min(width - 1, scale(capacity))}
+          x2={Math.min(width - 1, scale(capacity))}
+          y1="-2"
+          y2={bar + 4}
+        />
+        <text
+          class="tick"
+          x={Math.min(width, scale(capacity))}
+          y={height - 2}
+          text-anchor={over && scale(capacity) < 60 ? "start" : "end"}
+        >
           capacity
         </text>
       </svg>

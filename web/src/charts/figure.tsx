@@ -41,16 +41,31 @@ export function Figure({ id, title, unit, class: extra = "", children }: FigureP
   const frame = useRef<HTMLElement>(null);
   const file = () => `${stem(report.value?.model.name ?? "monet")}-${id}`;
   return (
-    <section class={`card figure ${extra}`} aria-labelledby={`${id}-title`} ref={frame} data-title={`${title} (${unit})`}>
+    <section
+      class={`card figure ${extra}`}
+      aria-labelledby={`${id}-title`}
+      ref={frame}
+      data-title={`${title} (${unit})`}
+    >
       <div class="figure-head">
         <h2 id={`${id}-title`}>
           {title} <span class="unit">{unit}</span>
         </h2>
         <div class="tools">
-          <button type="button" class="quiet" aria-label={`Save “${title}” as SVG`} onClick={() => saveSvg(file(), frame.current!)}>
+          <button
+            type="button"
+            class="quiet"
+            aria-label={`Save “${title}” as SVG`}
+            onClick={() => saveSvg(file(), frame.current!)}
+          >
             SVG
           </button>
-          <button type="button" class="quiet" aria-label={`Save “${title}” as PNG`} onClick={() => void savePng(file(), frame.current!)}>
+          <button
+            type="button"
+            class="quiet"
+            aria-label={`Save “${title}” as PNG`}
+            onClick={() => void savePng(file(), frame.current!)}
+          >
             PNG
           </button>
         </div>

@@ -60,7 +60,10 @@ export function Timeline({ report }: { report: Report }) {
   // A capacity far above the peak would flatten the drawing.
   const withCapacity = capacity !== null && capacity > 0 && capacity < peak * 1.5;
   const x = scaleLinear([0, Math.max(1, steps)], [margin.left, width - margin.right]);
-  const y = scaleLinear([0, Math.max(1, withCapacity ? Math.max(peak, capacity) : peak)], [height - margin.bottom, margin.top]).nice(4);
+  const y = scaleLinear(
+    [0, Math.max(1, withCapacity ? Math.max(peak, capacity) : peak)],
+    [height - margin.bottom, margin.top],
+  ).nice(4);
   const paths = useMemo(() => {
     const shape = area<number>()
       .x((_, at) => x(at))
@@ -131,7 +134,13 @@ export function Timeline({ report }: { report: Report }) {
         >
           {bands.map(({ phase, from, to }, index) => (
             <g key={from}>
-              <rect class={`band-${index % 2}`} x={x(from)} width={x(to) - x(from)} y={margin.top} height={height - margin.top - margin.bottom} />
+              <rect
+                class={`band-${index % 2}`}
+                x={x(from)}
+                width={x(to) - x(from)}
+                y={margin.top}
+                height={height - margin.top - margin.bottom}
+              />
               {x(to) - x(from) > phase.length * 7 && (
                 <text class="band-label" x={(x(from) + x(to)) / 2} y={margin.top - 8} text-anchor="middle">
                   {phase}
@@ -159,8 +168,12 @@ export function Timeline({ report }: { report: Report }) {
             </g>
           )}
           <circle class="peak" cx={middle(peakAt)} cy={y(totals[peakAt] ?? 0)} r="4" />
-          {chosen >= 0 && <line class="chosen" x1={middle(chosen)} x2={middle(chosen)} y1={margin.top} y2={height - margin.bottom} />}
-          {hover !== null && <line class="cursor" x1={middle(at)} x2={middle(at)} y1={margin.top} y2={height - margin.bottom} />}
+          {chosen >= 0 && (
+            <line class="chosen" x1={middle(chosen)} x2={middle(chosen)} y1={margin.top} y2={height - margin.bottom} />
+          )}
+          {hover !== null && (
+            <line class="cursor" x1={middle(at)} x2={middle(at)} y1={margin.top} y2={height - margin.bottom} />
+          )}
           <text class="tick" x={margin.left} y={height - 10}>
             layers in execution order
           </text>
@@ -172,7 +185,10 @@ export function Timeline({ report }: { report: Report }) {
       <p class="readout" data-testid="timeline-readout">
         <strong>{hover === null && chosen < 0 ? "Peak: " : `${integer(at + 1)}: `}</strong>
         {readout}
-        <span class="muted"> = {parts.map(({ category }) => `${words(category)} ${bytes(timeline[category][at]!)}`).join(" + ")}</span>
+        <span class="muted">
+          {" "}
+          = {parts.map(({ category }) => `${words(category)} ${bytes(timeline[category][at]!)}`).join(" + ")}
+        </span>
       </p>
       <Legend items={stacks.map(({ category }) => ({ label: words(category), paint: `paint-${category}` }))} />
     </>

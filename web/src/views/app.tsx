@@ -47,7 +47,14 @@ function Provenance() {
   if (!now) return null;
   const { reading, milliseconds } = now;
   return (
-    <p class="muted" data-testid="provenance" data-heap={reading?.heap} data-reads={reading?.reads} data-read-bytes={reading?.read_bytes} data-open-ms={reading?.milliseconds}>
+    <p
+      class="muted"
+      data-testid="provenance"
+      data-heap={reading?.heap}
+      data-reads={reading?.reads}
+      data-read-bytes={reading?.read_bytes}
+      data-open-ms={reading?.milliseconds}
+    >
       Engine {now.report.engine.version}
       {milliseconds === null && " · analysed when this site was built"}
       {milliseconds !== null && ` · analysed here in ${integer(Math.round(milliseconds))} ms`}
@@ -103,7 +110,8 @@ export function App() {
       <footer>
         <Provenance />
         <p class="muted">
-          MONET models the training of neural networks on dataflow accelerators. Method: arXiv 2603.15002, after Stream and ZigZag.
+          MONET models the training of neural networks on dataflow accelerators. Method: arXiv 2603.15002, after Stream
+          and ZigZag.
           {update.value && (
             <button type="button" class="link" onClick={update.value}>
               A new version is ready: reload

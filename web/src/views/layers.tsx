@@ -30,7 +30,13 @@ const columns: Column[] = [
   { key: "id", title: "#", numeric: true, show: (layer) => integer(layer.id) },
   { key: "name", title: "Layer", numeric: false, show: (layer) => layer.name, exact: (layer) => layer.name },
   { key: "op", title: "Operator", numeric: false, show: (layer) => layer.op },
-  { key: "role", title: "Role", numeric: false, show: roleOf, exact: (layer) => `${layer.phase}, ${words(layer.role)}` },
+  {
+    key: "role",
+    title: "Role",
+    numeric: false,
+    show: roleOf,
+    exact: (layer) => `${layer.phase}, ${words(layer.role)}`,
+  },
   { key: "shape", title: "Output", numeric: false, show: (layer) => shape(layer.shape) },
   { key: "macs", title: "MACs", numeric: true, show: (layer) => (layer.macs ? integer(layer.macs) : dash) },
   size("parameter_bytes", "Parameters"),
@@ -80,9 +86,23 @@ const rows = computed(() => {
 });
 
 const csvKeys = [
-  "id", "name", "op", "phase", "role", "origin", "shape", "macs", "operations", "bytes", "parameter_bytes", "saved_bytes",
-  "nodes", "latency_cycles", "energy_pj", "bound_by",
-] as const; // prettier-ignore
+  "id",
+  "name",
+  "op",
+  "phase",
+  "role",
+  "origin",
+  "shape",
+  "macs",
+  "operations",
+  "bytes",
+  "parameter_bytes",
+  "saved_bytes",
+  "nodes",
+  "latency_cycles",
+  "energy_pj",
+  "bound_by",
+] as const;
 
 export function layersCsv(layers: Layer[]): string {
   return csv([
@@ -111,7 +131,8 @@ export function LayerTable({ report }: { report: Report }) {
     if (at < 0 || !frame.current) return;
     const top = at * rowHeight;
     const { scrollTop, clientHeight } = frame.current;
-    if (top < scrollTop || top + 2 * rowHeight > scrollTop + clientHeight) frame.current.scrollTop = top - clientHeight / 2;
+    if (top < scrollTop || top + 2 * rowHeight > scrollTop + clientHeight)
+      frame.current.scrollTop = top - clientHeight / 2;
   }, [selection.value, list]);
 
   const move = (next: number) => {
@@ -132,7 +153,12 @@ export function LayerTable({ report }: { report: Report }) {
     <section class="card" aria-labelledby="layers-title">
       <div class="figure-head">
         <h2 id="layers-title">
-          Layers <span class="unit">{list.length === report.layers.length ? integer(list.length) : `${integer(list.length)} of ${integer(report.layers.length)}`}</span>
+          Layers{" "}
+          <span class="unit">
+            {list.length === report.layers.length
+              ? integer(list.length)
+              : `${integer(list.length)} of ${integer(report.layers.length)}`}
+          </span>
         </h2>
         <div class="tools">
           <input
@@ -142,7 +168,11 @@ export function LayerTable({ report }: { report: Report }) {
             value={search.value}
             onInput={(event) => (search.value = event.currentTarget.value)}
           />
-          <select aria-label="Phase" value={phase.value} onChange={(event) => (phase.value = event.currentTarget.value)}>
+          <select
+            aria-label="Phase"
+            value={phase.value}
+            onChange={(event) => (phase.value = event.currentTarget.value)}
+          >
             <option value="">All phases</option>
             {phases
               .filter((name) => report.layers.some((layer) => layer.phase === name))
@@ -152,16 +182,15 @@ export function LayerTable({ report }: { report: Report }) {
                 </option>
               ))}
           </select>
-          <button type="button" onClick={() => save(`${stem(report.model.name)}-layers.csv`, layersCsv(list), "text/csv")}>
+          <button
+            type="button"
+            onClick={() => save(`${stem(report.model.name)}-layers.csv`, layersCsv(list), "text/csv")}
+          >
             CSV
           </button>
         </div>
       </div>
-      <div
-        class="table-frame"
-        ref={frame}
-        onScroll={(event) => setScroll(event.currentTarget.scrollTop)}
-      >
+      <div class="table-frame" ref={frame} onScroll={(event) => setScroll(event.currentTarget.scrollTop)}>
         <table
           class="layers"
           role="grid"
@@ -186,8 +215,18 @@ export function LayerTable({ report }: { report: Report }) {
               {shownColumns.map(({ key, title, numeric }) => {
                 const sorted = order.value.key === key;
                 return (
-                  <th key={key} scope="col" class={numeric ? "number" : ""} aria-sort={sorted ? (order.value.down ? "descending" : "ascending") : "none"}>
-                    <button type="button" onClick={() => (order.value = { key, down: sorted ? !order.value.down : numeric && key !== "id" })}>
+                  <th
+                    key={key}
+                    scope="col"
+                    class={numeric ? "number" : ""}
+                    aria-sort={sorted ? (order.value.down ? "descending" : "ascending") : "none"}
+                  >
+                    <button
+                      type="button"
+                      onClick={() =>
+                        (order.value = { key, down: sorted ? !order.value.down : numeric && key !== "id" })
+                      }
+                    >
                       {title}
                       <span class="arrow" aria-hidden="true">
                         {sorted ? (order.value.down ? "↓" : "↑") : ""}
@@ -199,7 +238,11 @@ export function LayerTable({ report }: { report: Report }) {
             </tr>
           </thead>
           <tbody>
-            {from > 0 && <tr class="spacer" aria-hidden="true"><td colSpan={shownColumns.length} height={from * rowHeight} /></tr>}
+            {from > 0 && (
+              <tr class="spacer" aria-hidden="true">
+                <td colSpan={shownColumns.length} height={from * rowHeight} />
+              </tr>
+            )}
             {list.slice(from, to).map((layer, index) => (
               <tr
                 key={layer.id}
@@ -216,7 +259,11 @@ export function LayerTable({ report }: { report: Report }) {
                 ))}
               </tr>
             ))}
-            {to < list.length && <tr class="spacer" aria-hidden="true"><td colSpan={shownColumns.length} height={(list.length - to) * rowHeight} /></tr>}
+            {to < list.length && (
+              <tr class="spacer" aria-hidden="true">
+                <td colSpan={shownColumns.length} height={(list.length - to) * rowHeight} />
+              </tr>
+            )}
           </tbody>
         </table>
         {list.length === 0 && <p class="muted empty">No layer matches.</p>}
@@ -276,7 +323,10 @@ export function LayerPanel({ report }: { report: Report }) {
     <section class="card layer-panel" aria-labelledby="layer-title" data-testid="layer-panel">
       <div class="figure-head">
         <h2 id="layer-title">
-          {layer.name} <span class="unit">{layer.op}, {words(layer.role)}</span>
+          {layer.name}{" "}
+          <span class="unit">
+            {layer.op}, {words(layer.role)}
+          </span>
         </h2>
         <button type="button" class="quiet" aria-label="Close the layer" onClick={() => (selection.value = null)}>
           Close
@@ -342,7 +392,9 @@ export function LayerPanel({ report }: { report: Report }) {
             </dd>
           </div>
         ))}
-        {layer.origin !== null && layer.origin !== layer.id && <Links title="Comes from" ids={[layer.origin]} layers={layers} />}
+        {layer.origin !== null && layer.origin !== layer.id && (
+          <Links title="Comes from" ids={[layer.origin]} layers={layers} />
+        )}
         <Links title="Derived from it" ids={derived} layers={layers} />
         <Links title="Reads from" ids={layer.reads} layers={layers} />
         <Links title="Read by" ids={readers} layers={layers} />
@@ -362,7 +414,10 @@ export function SavedTensors({ report }: { report: Report }) {
     <section class="card" aria-labelledby="saved-title">
       <div class="figure-head">
         <h2 id="saved-title">
-          Saved for backward <span class="unit">{plural(saved.length, "tensor")}, {bytes(activations)} beside the inputs</span>
+          Saved for backward{" "}
+          <span class="unit">
+            {plural(saved.length, "tensor")}, {bytes(activations)} beside the inputs
+          </span>
         </h2>
         <div class="tools">
           <button
@@ -407,7 +462,13 @@ export function SavedTensors({ report }: { report: Report }) {
               <td class="name">
                 <code>{tensor.tensor}</code>
               </td>
-              <td class="name">{tensor.layer === null ? <span class="muted">model input</span> : <LayerLink layer={report.layers[tensor.layer]} />}</td>
+              <td class="name">
+                {tensor.layer === null ? (
+                  <span class="muted">model input</span>
+                ) : (
+                  <LayerLink layer={report.layers[tensor.layer]} />
+                )}
+              </td>
               <td class="name">
                 {tensor.readers.slice(0, 2).map((id) => (
                   <LayerLink key={id} layer={report.layers[id]} />

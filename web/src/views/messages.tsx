@@ -84,7 +84,9 @@ export function Progress() {
   if (!stale.value || failure.value) return null;
   return (
     <div class="progress" role="status">
-      <span class="grow">{stopped.value ? "Cancelled." : "Settings have changed."} The results are those of the settings before.</span>
+      <span class="grow">
+        {stopped.value ? "Cancelled." : "Settings have changed."} The results are those of the settings before.
+      </span>
       <button type="button" onClick={() => void analyze()} disabled={!source.value}>
         Recompute
       </button>
@@ -109,8 +111,8 @@ export function InferenceExport() {
   return (
     <div class="caution" role="note" aria-label="Inference export">
       <p>
-        <strong>This looks like an inference export.</strong> Its BatchNorms are folded away or its dropouts gone: training the real
-        model keeps more activations than shown.
+        <strong>This looks like an inference export.</strong> Its BatchNorms are folded away or its dropouts gone:
+        training the real model keeps more activations than shown.
       </p>
       <details>
         <summary>Export that keeps them</summary>

@@ -10,10 +10,16 @@ interface Option {
   label: string;
 }
 
-const options = (labels: Record<string, string>): Option[] => Object.entries(labels).map(([value, label]) => ({ value, label }));
+const options = (labels: Record<string, string>): Option[] =>
+  Object.entries(labels).map(([value, label]) => ({ value, label }));
 
 const optimizers = options({ sgd: "SGD", momentum: "SGD with momentum", adam: "Adam" });
-const losses = options({ auto: "Automatic", cross_entropy: "Cross-entropy", mse: "Mean squared error", sum: "Sum of the output" });
+const losses = options({
+  auto: "Automatic",
+  cross_entropy: "Cross-entropy",
+  mse: "Mean squared error",
+  sum: "Sum of the output",
+});
 const dtypes: Dtype[] = ["model", "fp32", "fp16", "bf16"];
 const precisions = options({
   model: "As in the model",
@@ -27,7 +33,17 @@ const precisions = options({
 const updates = options({ end: "After the backward pass", immediate: "As soon as a gradient is complete" });
 const batchNorms = options({ batch: "Batch statistics", frozen: "Frozen running statistics" });
 
-function Field({ id, label, hint, children }: { id: string; label: string; hint?: ComponentChildren; children: ComponentChildren }) {
+function Field({
+  id,
+  label,
+  hint,
+  children,
+}: {
+  id: string;
+  label: string;
+  hint?: ComponentChildren;
+  children: ComponentChildren;
+}) {
   return (
     <div class="field">
       <label for={id}>{label}</label>
@@ -37,7 +53,19 @@ function Field({ id, label, hint, children }: { id: string; label: string; hint?
   );
 }
 
-function Select({ id, label, value, list, onChange }: { id: string; label: string; value: string; list: Option[]; onChange(value: string): void }) {
+function Select({
+  id,
+  label,
+  value,
+  list,
+  onChange,
+}: {
+  id: string;
+  label: string;
+  value: string;
+  list: Option[];
+  onChange(value: string): void;
+}) {
   return (
     <Field id={id} label={label}>
       <select id={id} value={value} onChange={(event) => onChange(event.currentTarget.value)}>
@@ -152,7 +180,9 @@ function Hardware() {
           event.currentTarget.value = "";
         }}
       />
-      {described && <p class="hint">{described.description || "Or drop a Stream or ZigZag description on the page."}</p>}
+      {described && (
+        <p class="hint">{described.description || "Or drop a Stream or ZigZag description on the page."}</p>
+      )}
     </div>
   );
 }
@@ -222,7 +252,11 @@ function Precision() {
             />
           ))}
           <label class="check">
-            <input type="checkbox" checked={perClass.master_weights} onChange={(event) => set({ master_weights: event.currentTarget.checked })} />
+            <input
+              type="checkbox"
+              checked={perClass.master_weights}
+              onChange={(event) => set({ master_weights: event.currentTarget.checked })}
+            />
             fp32 master weights
           </label>
         </div>
@@ -274,21 +308,42 @@ export function SettingsPanel() {
         onChange={(batch) => change({ batch })}
       />
       <Dims />
-      <Select id="optimizer" label="Optimizer" value={value.optimizer ?? "sgd"} list={optimizers} onChange={(optimizer) => change({ optimizer })} />
+      <Select
+        id="optimizer"
+        label="Optimizer"
+        value={value.optimizer ?? "sgd"}
+        list={optimizers}
+        onChange={(optimizer) => change({ optimizer })}
+      />
       <Precision />
       <details>
         <summary>More settings</summary>
-        <Select id="loss" label="Loss" value={value.loss ?? "auto"} list={losses} onChange={(loss) => change({ loss })} />
+        <Select
+          id="loss"
+          label="Loss"
+          value={value.loss ?? "auto"}
+          list={losses}
+          onChange={(loss) => change({ loss })}
+        />
         {(report.value?.model.outputs.length ?? 0) > 1 && (
           <Select
             id="output"
             label="Output of the loss"
             value={value.output ?? ""}
-            list={[{ value: "", label: "Automatic" }, ...report.value!.model.outputs.map(({ name }) => ({ value: name, label: name }))]}
+            list={[
+              { value: "", label: "Automatic" },
+              ...report.value!.model.outputs.map(({ name }) => ({ value: name, label: name })),
+            ]}
             onChange={(output) => change({ output })}
           />
         )}
-        <Select id="update" label="Updates run" value={value.update ?? "end"} list={updates} onChange={(update) => change({ update })} />
+        <Select
+          id="update"
+          label="Updates run"
+          value={value.update ?? "end"}
+          list={updates}
+          onChange={(update) => change({ update })}
+        />
         <label class="check">
           <input
             type="checkbox"
@@ -297,7 +352,13 @@ export function SettingsPanel() {
           />
           Accumulate gradients over steps
         </label>
-        <Select id="batch-norm" label="BatchNorm" value={value.batch_norm ?? "batch"} list={batchNorms} onChange={(batch_norm) => change({ batch_norm })} />
+        <Select
+          id="batch-norm"
+          label="BatchNorm"
+          value={value.batch_norm ?? "batch"}
+          list={batchNorms}
+          onChange={(batch_norm) => change({ batch_norm })}
+        />
         <label class="check">
           <input
             type="checkbox"

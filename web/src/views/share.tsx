@@ -66,7 +66,11 @@ export function Share() {
         It is the part after #, which browsers send to no server.
       </p>
       <label class="check">
-        <input type="checkbox" checked={withStructure} onChange={(event) => setWithStructure(event.currentTarget.checked)} />
+        <input
+          type="checkbox"
+          checked={withStructure}
+          onChange={(event) => setWithStructure(event.currentTarget.checked)}
+        />
         Include the model's structure
       </label>
       {withStructure && (
@@ -77,11 +81,18 @@ export function Share() {
       )}
       {link.length > shortLink && (
         <p class="caution">
-          This link is long ({bytes(link.length)}): some mail and chat programs cut it. Shorten the names, or save a .monet.json
-          file and send that.
+          This link is long ({bytes(link.length)}): some mail and chat programs cut it. Shorten the names, or save a
+          .monet.json file and send that.
         </p>
       )}
-      <textarea ref={field} readOnly rows={4} aria-label="Link" value={link} onFocus={(event) => event.currentTarget.select()} />
+      <textarea
+        ref={field}
+        readOnly
+        rows={4}
+        aria-label="Link"
+        value={link}
+        onFocus={(event) => event.currentTarget.select()}
+      />
       <p class="muted" role="status" data-testid="share-status">
         {said || (link ? `${integer(link.length)} characters` : "Preparing…")}
       </p>

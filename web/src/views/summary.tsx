@@ -15,8 +15,9 @@ export function Headline({ report }: { report: Report }) {
   if (!training) {
     return (
       <p class="headline" data-testid="headline">
-        <strong>{name}</strong> runs forward in <strong title={exactBytes(memory.inference_peak)}>{bytes(memory.inference_peak)}</strong>.
-        What training it takes is not known yet: see below why.
+        <strong>{name}</strong> runs forward in{" "}
+        <strong title={exactBytes(memory.inference_peak)}>{bytes(memory.inference_peak)}</strong>. What training it
+        takes is not known yet: see below why.
       </p>
     );
   }
@@ -28,8 +29,9 @@ export function Headline({ report }: { report: Report }) {
     );
   return (
     <p class="headline" data-testid="headline">
-      Training <strong>{name}</strong> at batch {integer(training.batch)} with {optimizerNames[training.optimizer] ?? training.optimizer}{" "}
-      peaks at <strong title={exactBytes(memory.peak)}>{bytes(memory.peak)}</strong>
+      Training <strong>{name}</strong> at batch {integer(training.batch)} with{" "}
+      {optimizerNames[training.optimizer] ?? training.optimizer} peaks at{" "}
+      <strong title={exactBytes(memory.peak)}>{bytes(memory.peak)}</strong>
       {memory.inference_peak > 0 && <>, {ratio(memory.peak / memory.inference_peak)} its inference</>}
       {verdict && <>: it {verdict}</>}.
     </p>
@@ -59,11 +61,13 @@ function PeakCard({ report }: { report: Report }) {
           <p data-testid="fits">
             {memory.fits ? (
               <>
-                <strong class="good">Fits</strong> {bytes(capacity)}, <span title={exactBytes(capacity - peak)}>{bytes(capacity - peak)}</span> to spare
+                <strong class="good">Fits</strong> {bytes(capacity)},{" "}
+                <span title={exactBytes(capacity - peak)}>{bytes(capacity - peak)}</span> to spare
               </>
             ) : (
               <>
-                <strong class="bad">Short by</strong> <span title={exactBytes(memory.short_by ?? 0)}>{bytes(memory.short_by ?? 0)}</span> of {bytes(capacity)}
+                <strong class="bad">Short by</strong>{" "}
+                <span title={exactBytes(memory.short_by ?? 0)}>{bytes(memory.short_by ?? 0)}</span> of {bytes(capacity)}
               </>
             )}
           </p>
@@ -165,7 +169,10 @@ function ModelCard({ report }: { report: Report }) {
       <dl class="facts">
         <div>
           <dt>Parameters</dt>
-          <dd title={`${integer(model.parameters)} elements, ${exactBytes(model.parameter_bytes)}`} data-testid="parameters">
+          <dd
+            title={`${integer(model.parameters)} elements, ${exactBytes(model.parameter_bytes)}`}
+            data-testid="parameters"
+          >
             {count(model.parameters)} <span class="muted">{bytes(model.parameter_bytes)}</span>
           </dd>
         </div>
@@ -188,7 +195,8 @@ function ModelCard({ report }: { report: Report }) {
             <div class="total">
               <dt>Step MACs</dt>
               <dd title={integer(training.macs.total)}>
-                {count(training.macs.total)} <span class="muted">{model.forward_macs > 0 && ratio(training.macs.total / model.forward_macs)}</span>
+                {count(training.macs.total)}{" "}
+                <span class="muted">{model.forward_macs > 0 && ratio(training.macs.total / model.forward_macs)}</span>
               </dd>
             </div>
             <div>
@@ -204,7 +212,8 @@ function ModelCard({ report }: { report: Report }) {
         {plural(model.nodes, "node")}, opset {model.opset}
         {training && (
           <>
-            ; {training.loss.replaceAll("_", "-")} on <code>{training.loss_output}</code>, {plural(training.trained_tensors, "trained tensor")}
+            ; {training.loss.replaceAll("_", "-")} on <code>{training.loss_output}</code>,{" "}
+            {plural(training.trained_tensors, "trained tensor")}
           </>
         )}
       </p>
@@ -221,7 +230,12 @@ function CategoryCard({ report }: { report: Report }) {
     <Figure id="categories" title="What fills the peak" unit="bytes" class="categories">
       <StackedBar
         label="Memory at the peak by category"
-        parts={present.map((name) => ({ label: words(name), value: held[name], paint: `paint-${name}`, text: bytes(held[name]) }))}
+        parts={present.map((name) => ({
+          label: words(name),
+          value: held[name],
+          paint: `paint-${name}`,
+          text: bytes(held[name]),
+        }))}
       />
       <table class="plain legend">
         <thead class="visually-hidden">
@@ -295,16 +309,24 @@ const roofLegend = [
 export function Bounds({ report }: { report: Report }) {
   const { bounds, hardware, step, inference } = report;
   if (!bounds || !hardware) return null;
-  const both = (rows: (label: string, bound: Bound) => BarRow) => [...(step ? [rows("Training step", bounds)] : []), rows("Inference", bounds.inference)];
+  const both = (rows: (label: string, bound: Bound) => BarRow) => [
+    ...(step ? [rows("Training step", bounds)] : []),
+    rows("Inference", bounds.inference),
+  ];
   const phaseCosts = (step ?? inference)?.phases ?? {};
   return (
     <div class="pair">
       <Figure id="cycles" title="Where the time bound comes from" unit="cycles">
-        <GroupedBars rows={both(roofs)} label="Cycles of compute and of off-chip traffic, for the training step and for inference" />
+        <GroupedBars
+          rows={both(roofs)}
+          label="Cycles of compute and of off-chip traffic, for the training step and for inference"
+        />
         <Legend items={roofLegend} />
         <p class="muted">
-          The longer one counts: {plural(hardware.mac_units, "MAC")} a cycle against {integer(hardware.offchip_bits_per_cycle)} bit a cycle for the{" "}
-          <span title={exactBytes(bounds.traffic_bytes)}>{bytes(bounds.traffic_bytes)}</span> that must cross the chip's edge.
+          The longer one counts: {plural(hardware.mac_units, "MAC")} a cycle against{" "}
+          {integer(hardware.offchip_bits_per_cycle)} bit a cycle for the{" "}
+          <span title={exactBytes(bounds.traffic_bytes)}>{bytes(bounds.traffic_bytes)}</span> that must cross the chip's
+          edge.
         </p>
         <table class="plain phases">
           <caption>Each phase alone, at least</caption>
@@ -332,10 +354,14 @@ export function Bounds({ report }: { report: Report }) {
         </table>
       </Figure>
       <Figure id="energy" title="Where the energy bound comes from" unit="J">
-        <GroupedBars rows={both(energies)} label="Energy of compute and of off-chip traffic, for the training step and for inference" />
+        <GroupedBars
+          rows={both(energies)}
+          label="Energy of compute and of off-chip traffic, for the training step and for inference"
+        />
         <Legend items={roofLegend} />
         <p class="muted">
-          Both add up: {energy(hardware.mac_energy_pj)} a MAC, {energy(hardware.offchip_pj_per_bit)} a bit across the chip's edge.
+          Both add up: {energy(hardware.mac_energy_pj)} a MAC, {energy(hardware.offchip_pj_per_bit)} a bit across the
+          chip's edge.
         </p>
       </Figure>
     </div>
