@@ -75,7 +75,20 @@ void restore(::onnx::GraphProto& graph, const std::map<std::string, const Traini
   }
 }
 
-std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+// The converter's assertions begin with the place of its source file: "/a/b.h:73: f: Assertion `x` failed: No Adapter".
+std::string reason(const std::string& text) {
+  const std::string message = "` failed: ", condition = "Assertion `";
+  size_t start = text.find(message);
+  if (start != std::string::npos) {
+    start += message.size();
+  } else {
+    start = text.find(condition);
+    if (start == std::string::npos) start = 0;
+  }
+  std::string line = text.substr(start, text.find('\n', start) - start);
+  while (!line.empty() && line.back() == ' ') line.pop_back();
+  return line;
+}
 
 }  // namespace
 
@@ -118,7 +131,7 @@ void convert(::onnx::ModelProto& model, const std::vector<TrainingNorm>& norms, 
     } catch (const std::exception& error) {
       throw Refusal({"not-convertible",
                      "the model cannot be brought from opset " + std::to_string(opset) + " to " +
-                         std::to_string(kOpset) + ": " + first_line(error.what()),
+                         std::to_string(kOpset) + ": " + reason(error.what()),
                      "", "", "export it with a newer opset"});
     }
     // The converter knows tensor types only.

@@ -366,6 +366,13 @@ TEST(OnnxImport, ADomainIsImportedInOneVersion) {
   EXPECT_NE(problems[0].message.find("versions 1 and 18"), std::string::npos) << problems[0].message;
 }
 
+TEST(OnnxImport, SaysWhichOperatorCannotBeConverted) {
+  auto problems =
+      refusal(Builder(1, 3).input("x", {2, 2}).op("Pad", {"x"}, {"y"}, {attr("paddings", {0, 1, 0, 1})}).output("y"));
+  ASSERT_EQ(codes(problems), "not-convertible");
+  EXPECT_EQ(problems[0].message, "the model cannot be brought from opset 1 to 22: No Adapter From Version $1 for Pad");
+}
+
 TEST(OnnxImport, BadNodesAreRefusedByName) {
   auto problems = refusal(Builder()
                               .input("x", {2, 3})
@@ -497,6 +504,11 @@ TEST(OnnxImport, ExpandsBodiesThatLeaveOptionalOutputsOut) {
     }
     EXPECT_NO_THROW(export_model(bound.graph));
   }
+  Builder loss = Builder(13).input("x", {3, 5}).input("label", {3}, DType::int64).weight("w", {5});
+  loss.op("SoftmaxCrossEntropyLoss", {"x", "label", "w"}, {"y"}, {attr("reduction", "none"), attr("ignore_index", 0)});
+  BoundModel bound = bind(loss.output("y"), options);
+  for (const Node& n : bound.graph.nodes) EXPECT_NE(n.op, "SoftmaxCrossEntropyLoss");
+  EXPECT_EQ(tensor(bound.graph, "y").shape, (Shape{3}));
 }
 
 // ---- batch --------------------------------------------------------------------------------------------------------
