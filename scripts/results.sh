@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measures what docs/results.md reports and writes it anew. Builds what it needs first; takes a few minutes.
+# Measures what docs/results.md reports and writes it anew, with the README's picture. Builds what it needs first; takes a few minutes.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 need "${BUILD_PACKAGES[@]}" "${NATIVE_PACKAGES[@]}" "${WASM_PACKAGES[@]}" "${TEST_PACKAGES[@]}"
 need_node
@@ -7,4 +7,6 @@ build native
 build wasm monet
 build_site
 install_node_packages tests
+install_node_packages tests/web
+node scripts/screenshot.mjs docs/page.png
 exec node scripts/results.mjs docs/results.md
