@@ -34,7 +34,7 @@ google_tests() {
     # A crash prints no line of its own.
     [ "$total" = 0 ] || [ "$bad" != 0 ] || bad=1
     [ "$bad" = 0 ] || cat "$log"
-    grep -B1 '^\[  SKIPPED \] .*([0-9]* ms)$' "$log" | grep -v '^--' || true
+    grep -B2 '^\[  SKIPPED \] .*([0-9]* ms)$' "$log" | grep -v '^--' || true
     grep '^\[ MEASURED \]' "$log" || true
     ok=$((ok + good)) wrong=$((wrong + bad)) left=$((left + skip))
   done
