@@ -42,9 +42,10 @@ std::string scaled(double value, const std::string& unit) {
 std::string bytes_text(const Json& value) { return scaled(value.get<double>(), "B"); }
 
 std::string energy_text(double pj) {
-  if (pj >= 1e9) return format("%.4g", pj / 1e9) + " mJ";
-  if (pj >= 1e6) return format("%.4g", pj / 1e6) + " uJ";
-  return format("%.4g", pj) + " pJ";
+  constexpr const char* kUnits[] = {" pJ", " nJ", " uJ", " mJ", " J"};
+  size_t unit = 0;
+  for (; pj >= 1000 && unit + 1 < std::size(kUnits); ++unit) pj /= 1000;
+  return format("%.4g", pj) + kUnits[unit];
 }
 
 std::string padded(std::string text, size_t width, bool left = false) {
