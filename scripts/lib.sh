@@ -26,10 +26,10 @@ need() {
 }
 
 # What each kind of work needs from Debian.
-BUILD_PACKAGES=(build-essential cmake ninja-build ccache cpio dpkg-dev ca-certificates xz-utils protobuf-compiler nlohmann-json3-dev)
+BUILD_PACKAGES=(build-essential cmake ninja-build ccache cpio dpkg-dev ca-certificates xz-utils protobuf-compiler nlohmann-json3-dev googletest)
 WASM_PACKAGES=(emscripten)
 NATIVE_PACKAGES=(libyaml-cpp-dev libcli11-dev)
-TEST_PACKAGES=(googletest libbenchmark-dev libonnx-testdata clang libclang-rt-14-dev chromium)
+TEST_PACKAGES=(libbenchmark-dev libonnx-testdata clang libclang-rt-14-dev chromium)
 
 # Node.js 20.19 or later: the site's build tool asks for it, and Debian 12 has 18. The npm registry has Node itself, so
 # where the machine's is older, Debian's npm fetches a newer one into the cache.
