@@ -13,12 +13,12 @@ struct DTypeFacts {
 };
 // Indexed by DType.
 constexpr DTypeFacts kDTypes[] = {
-    {"undefined", 0, false}, {"float32", 32, true},    {"uint8", 8, false},       {"int8", 8, false},
-    {"uint16", 16, false},   {"int16", 16, false},     {"int32", 32, false},      {"int64", 64, false},
-    {"string", 0, false},    {"bool", 8, false},       {"float16", 16, true},     {"float64", 64, true},
-    {"uint32", 32, false},   {"uint64", 64, false},    {"complex64", 64, false},  {"complex128", 128, false},
-    {"bfloat16", 16, true},  {"float8e4m3fn", 8, true}, {"float8e4m3fnuz", 8, true}, {"float8e5m2", 8, true},
-    {"float8e5m2fnuz", 8, true}, {"uint4", 4, false},  {"int4", 4, false},        {"float4e2m1", 4, true},
+    {"undefined", 0, false},     {"float32", 32, true},     {"uint8", 8, false},         {"int8", 8, false},
+    {"uint16", 16, false},       {"int16", 16, false},      {"int32", 32, false},        {"int64", 64, false},
+    {"string", 0, false},        {"bool", 8, false},        {"float16", 16, true},       {"float64", 64, true},
+    {"uint32", 32, false},       {"uint64", 64, false},     {"complex64", 64, false},    {"complex128", 128, false},
+    {"bfloat16", 16, true},      {"float8e4m3fn", 8, true}, {"float8e4m3fnuz", 8, true}, {"float8e5m2", 8, true},
+    {"float8e5m2fnuz", 8, true}, {"uint4", 4, false},       {"int4", 4, false},          {"float4e2m1", 4, true},
 };
 const DTypeFacts& facts(DType type) {
   size_t i = static_cast<size_t>(type);

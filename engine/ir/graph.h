@@ -102,9 +102,9 @@ struct Attribute {
 };
 
 struct Node {
-  std::string name;    // as in the file: may be empty or shared by several nodes
-  std::string op;      // operator type, e.g. "Conv"
-  std::string domain;  // "" is ai.onnx
+  std::string name;               // as in the file: may be empty or shared by several nodes
+  std::string op;                 // operator type, e.g. "Conv"
+  std::string domain;             // "" is ai.onnx
   std::vector<TensorId> inputs;   // kNone where an optional input is absent
   std::vector<TensorId> outputs;  // likewise
   std::vector<Attribute> attributes;
@@ -131,24 +131,24 @@ struct Unit {
   std::string op;  // the forward operator's type ("Conv", "BatchNormalization"), "Sum" or the optimizer's name ("Adam")
   Role role = Role::forward;
   Phase phase = Phase::forward;
-  NodeId origin = kNone;            // the forward node; for Role::forward the node itself; kNone for loss and updates
-  TensorId target = kNone;          // contraction gradients: the operand differentiated; updates: the parameter
-  NodeId contraction = kNone;       // the node among `nodes` that does the multiply-accumulates, if any
+  NodeId origin = kNone;       // the forward node; for Role::forward the node itself; kNone for loss and updates
+  TensorId target = kNone;     // contraction gradients: the operand differentiated; updates: the parameter
+  NodeId contraction = kNone;  // the node among `nodes` that does the multiply-accumulates, if any
   std::vector<NodeId> nodes;
 };
 
 struct Graph {
   std::string name;
-  int opset = 22;                                // of ai.onnx
-  std::map<std::string, int> opsets;             // of other domains
+  int opset = 22;                     // of ai.onnx
+  std::map<std::string, int> opsets;  // of other domains
   std::vector<Node> nodes;
   std::vector<Tensor> tensors;
-  std::vector<TensorId> inputs;   // in order: inputs, labels, parameters, buffers, states, scalars that nodes use
+  std::vector<TensorId> inputs;  // in order: inputs, labels, parameters, buffers, states, scalars that nodes use
   std::vector<TensorId> outputs;
-  std::vector<Unit> units;        // in execution order; every node belongs to exactly one
+  std::vector<Unit> units;  // in execution order; every node belongs to exactly one
 
-  TensorId add(Tensor tensor);    // returns its index
-  NodeId add(Node node);          // appends, sets `producer` of its outputs, returns its index
+  TensorId add(Tensor tensor);  // returns its index
+  NodeId add(Node node);        // appends, sets `producer` of its outputs, returns its index
 };
 
 const Attribute* find_attribute(const Node& node, std::string_view name);

@@ -44,7 +44,7 @@ struct Results {
   Bound inference_bound, step_bound;
   std::array<Bound, kPhases> phase_bounds;
   MemoryTimeline inference_memory, memory;  // of the forward pass alone; of what is analysed
-  std::optional<int64_t> capacity;  // bytes
+  std::optional<int64_t> capacity;          // bytes
   std::optional<LargestBatch> largest_batch;
   std::vector<Diagnostic> warnings;
 

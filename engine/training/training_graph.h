@@ -1,5 +1,5 @@
-// Forward graph -> training graph: loss, gradients, optimizer updates, all in standard ONNX operators (DESIGN decision 4
-// and section 5). One table of gradient rules (gradient_rules.h), one file per operator family.
+// Forward graph -> training graph: loss, gradients, optimizer updates, all in standard ONNX operators (DESIGN decision
+// 4 and section 5). One table of gradient rules (gradient_rules.h), one file per operator family.
 #pragma once
 
 #include <map>
@@ -26,7 +26,8 @@ struct TrainingOptions {
 };
 
 // What the graph holds beside the forward nodes:
-// - inputs: "labels" (int64, cross entropy) or "target" (mse); optimizer states "<parameter>_momentum", "<parameter>_adam_m"
+// - inputs: "labels" (int64, cross entropy) or "target" (mse); optimizer states "<parameter>_momentum",
+// "<parameter>_adam_m"
 //   and "<parameter>_adam_v", zeros before the first step; scalars "learning_rate" (float32) and "step" (int64, from 1;
 //   Adam only). A number is appended where the model uses such a name itself.
 // - outputs: the loss, updated running statistics, updated parameters and states ("<name>_next"), each with `of` naming
@@ -34,7 +35,7 @@ struct TrainingOptions {
 //   Gradients ("<parameter>_grad") are freed by the update that reads them.
 // - the loss and its gradient with respect to the output are two units of Phase::loss without origin.
 struct TrainingGraph {
-  Graph graph;  // forward nodes first, at their old indices, then loss, backward, optimizer
+  Graph graph;                      // forward nodes first, at their old indices, then loss, backward, optimizer
   Loss loss = Loss::cross_entropy;  // the one chosen when `automatic` was asked for
   TensorId loss_output = kNone;     // the forward tensor that the loss reads
   TensorId loss_value = kNone;

@@ -4,8 +4,8 @@
 #include <map>
 #include <set>
 
-#include "engine/workload/operations.h"
 #include "engine/ir/saturating.h"
+#include "engine/workload/operations.h"
 
 namespace monet {
 

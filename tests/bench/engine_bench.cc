@@ -1,5 +1,5 @@
-// How long the engine takes natively: opening (the file to its structure) and analysing (shapes, training graph, memory,
-// bounds, report), cold and with everything but the changed setting cached. Printed, never asserted.
+// How long the engine takes natively: opening (the file to its structure) and analysing (shapes, training graph,
+// memory, bounds, report), cold and with everything but the changed setting cached. Printed, never asserted.
 #include <benchmark/benchmark.h>
 
 #include <filesystem>
@@ -45,9 +45,9 @@ void BM_AnalyzeNewCapacity(benchmark::State& state, const char* name) {
 
 }  // namespace
 
-#define MONET_BENCH(name)                                                                \
-  BENCHMARK_CAPTURE(BM_Open, name, #name)->Unit(benchmark::kMillisecond);                \
-  BENCHMARK_CAPTURE(BM_AnalyzeNewBatch, name, #name)->Unit(benchmark::kMillisecond);     \
+#define MONET_BENCH(name)                                                            \
+  BENCHMARK_CAPTURE(BM_Open, name, #name)->Unit(benchmark::kMillisecond);            \
+  BENCHMARK_CAPTURE(BM_AnalyzeNewBatch, name, #name)->Unit(benchmark::kMillisecond); \
   BENCHMARK_CAPTURE(BM_AnalyzeNewCapacity, name, #name)->Unit(benchmark::kMillisecond)
 
 MONET_BENCH(lenet5);

@@ -306,7 +306,9 @@ TEST(OnnxImport, BatchNormalizationOfEveryOpset) {
       EXPECT_EQ(find_attribute(n, "spatial"), nullptr);
       EXPECT_EQ(find_attribute(n, "is_test"), nullptr);
       EXPECT_EQ(bound.graph.opset, 22);
-      if (training) EXPECT_EQ(tensor(bound.graph, "v").shape, (Shape{3})) << opset;
+      if (training) {
+        EXPECT_EQ(tensor(bound.graph, "v").shape, (Shape{3})) << opset;
+      }
     }
 }
 
@@ -664,13 +666,17 @@ TEST(OnnxExport, PhasesRolesAndUnitsComeBack) {
       EXPECT_EQ(a.contraction, b.contraction);
       EXPECT_EQ(a.nodes, b.nodes);
       EXPECT_EQ(a.target == kNone, b.target == kNone);
-      if (b.target != kNone) EXPECT_EQ(is.tensors[a.target].name, was.tensors[b.target].name);
+      if (b.target != kNone) {
+        EXPECT_EQ(is.tensors[a.target].name, was.tensors[b.target].name);
+      }
     }
     for (const char* name : {"x", "label", "w", "w.momentum", "rate", "w.momentum.new"}) {
       const Tensor &a = tensor(is, name), &b = tensor(was, name);
       EXPECT_EQ(a.kind, b.kind) << name;
       EXPECT_EQ(a.of == kNone, b.of == kNone) << name;
-      if (b.of != kNone && a.of != kNone) EXPECT_EQ(is.tensors[a.of].name, was.tensors[b.of].name);
+      if (b.of != kNone && a.of != kNone) {
+        EXPECT_EQ(is.tensors[a.of].name, was.tensors[b.of].name);
+      }
     }
   }
   EXPECT_EQ(export_model(was), bytes);  // deterministic
