@@ -47,7 +47,7 @@ google_tests asan
 say "fuzzing the importer for 30 s"
 fuzz_log=build/asan/import_fuzz.log
 mkdir -p build/asan/corpus
-if build/asan/bin/import_fuzz -max_total_time=30 -timeout=10 -rss_limit_mb=2048 -max_len=65536 -print_final_stats=1 \
+if build/asan/bin/import_fuzz -max_total_time=30 -seed=1 -timeout=10 -rss_limit_mb=2048 -max_len=65536 -print_final_stats=1 \
   -artifact_prefix=build/asan/ build/asan/corpus tests/fuzz/corpus/import >"$fuzz_log" 2>&1; then
   grep -E 'number_of_executed_units|peak_rss_mb' "$fuzz_log"
   count "fuzzing" 1 0 0

@@ -1,12 +1,12 @@
 #include "engine/onnx/convert.h"
 
-#include <onnx/shape_inference/implementation.h>
 #include <onnx/version_converter/convert.h>
 
 #include <algorithm>
 #include <map>
 #include <set>
 
+#include "engine/onnx/infer.h"
 #include "engine/onnx/normalise.h"
 
 namespace monet {
@@ -121,12 +121,7 @@ void convert(::onnx::ModelProto& model, const std::vector<TrainingNorm>& norms, 
     auto inputs = model.graph().input();
     auto outputs = model.graph().output();
     try {
-      if (opset < kShapesNeeded) {
-        try {
-          ::onnx::shape_inference::InferShapes(model);
-        } catch (const std::exception&) {  // the adapters that need shapes will say what they miss
-        }
-      }
+      if (opset < kShapesNeeded) add_ranks(model);  // the adapters will say what they miss
       model = convert_opset(model, opset);
     } catch (const std::exception& error) {
       throw Refusal({"not-convertible",

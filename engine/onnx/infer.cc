@@ -23,9 +23,10 @@ std::string one_line(std::string text) {
 
 class Pass {
  public:
-  Pass(::onnx::ModelProto& model, bool fold_nodes)
+  Pass(::onnx::ModelProto& model, bool fold_nodes, bool open_dims)
       : graph_(*model.mutable_graph()),
         fold_nodes_(fold_nodes),
+        open_dims_(open_dims),
         options_(true, 1, true),
         context_(types_, opsets(model), &symbols_, functions_, ::onnx::OpSchemaRegistry::Instance(), &shape_data_,
                  kIrVersion) {
@@ -72,7 +73,7 @@ class Pass {
       for (const auto& output : n.output()) unknown_.insert(output);
       return;
     }
-    if (!infer_types(n, index, *schema)) return;
+    if (!check_weight_rank(n, index) || !infer_types(n, index, *schema) || open_dims_) return;
     for (const auto& output : n.output()) {
       if (output.empty()) continue;
       Shape shape;
@@ -91,6 +92,27 @@ class Pass {
       }
     }
     if (fold_nodes_) try_fold(n, *schema);
+  }
+
+  // ONNX's inference of convolutions reads as many dimensions of the weight as the input has, without looking.
+  bool check_weight_rank(const NodeProto& n, int index) {
+    if (!n.domain().empty()) return true;
+    const std::string& op = n.op_type();
+    int at = op == "QLinearConv"                                                                  ? 3
+             : op == "Conv" || op == "ConvTranspose" || op == "ConvInteger" || op == "DeformConv" ? 1
+                                                                                                  : 0;
+    if (at == 0 || n.input_size() <= at) return true;
+    auto rank = [&](int i) {
+      auto type = result_.types.find(n.input(i));
+      bool shaped = type != result_.types.end() && type->second.tensor_type().has_shape();
+      return shaped ? type->second.tensor_type().shape().dim_size() : -1;
+    };
+    int input = rank(0), weight = rank(at);
+    if (input < 0 || weight < 0 || input == weight) return true;
+    problem(n, index, "shape-error",
+            "has a weight of " + std::to_string(weight) + " dimensions for an input of " + std::to_string(input),
+            n.input(at), "");
+    return false;
   }
 
   bool infer_types(NodeProto& n, int index, const OpSchema& schema) {
@@ -116,7 +138,7 @@ class Pass {
       problem(n, index, "shape-error", "does not fit its inputs: " + one_line(error.what()), "", "");
       return false;
     }
-    return check_reshape(n, index);
+    return open_dims_ || check_reshape(n, index);
   }
 
   // ONNX takes an explicit Reshape target as it is, fitting or not.
@@ -217,6 +239,7 @@ class Pass {
 
   ::onnx::GraphProto& graph_;
   bool fold_nodes_;
+  bool open_dims_;
   ::onnx::ShapeInferenceOptions options_;
   std::unordered_map<std::string, int> opsets_;
   std::unordered_map<std::string, TypeProto*> types_;
@@ -243,6 +266,22 @@ bool known_shape(const TypeProto& type, Shape& shape) {
   return true;
 }
 
-Inferred infer(::onnx::ModelProto& model, bool fold_nodes) { return Pass(model, fold_nodes).run(); }
+Inferred infer(::onnx::ModelProto& model, bool fold_nodes) { return Pass(model, fold_nodes, false).run(); }
+
+void add_ranks(::onnx::ModelProto& model) {
+  Inferred inferred = Pass(model, false, true).run();
+  ::onnx::GraphProto& graph = *model.mutable_graph();
+  std::unordered_set<std::string> typed;
+  for (const auto* list : {&graph.input(), &graph.output(), &graph.value_info()})
+    for (const auto& v : *list) typed.insert(v.name());
+  for (const auto& n : graph.node())
+    for (const auto& output : n.output()) {
+      auto type = inferred.types.find(output);
+      if (type == inferred.types.end() || !typed.insert(output).second) continue;
+      auto* info = graph.add_value_info();
+      info->set_name(output);
+      *info->mutable_type() = type->second;
+    }
+}
 
 }  // namespace monet

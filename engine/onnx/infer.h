@@ -28,6 +28,10 @@ struct Inferred {
 // them); nothing else is changed. `fold_nodes`: false leaves values alone (training graphs read back keep every node).
 Inferred infer(::onnx::ModelProto& model, bool fold_nodes);
 
+// Adds value_info for what can be said while dimensions are still open, at whatever opset the model is of; nodes whose
+// inputs do not fit stay without.
+void add_ranks(::onnx::ModelProto& model);
+
 // The tensor's shape when type and every dimension are known.
 bool known_shape(const ::onnx::TypeProto& type, Shape& shape);
 

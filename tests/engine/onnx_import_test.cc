@@ -375,6 +375,17 @@ TEST(OnnxImport, SaysWhichOperatorCannotBeConverted) {
   EXPECT_EQ(problems[0].message, "the model cannot be brought from opset 1 to 22: No Adapter From Version $1 for Pad");
 }
 
+// ONNX's inference reads beyond the weight's dimensions here, in the old opset while converting and in the new one.
+TEST(OnnxImport, WeightsOfAnotherRankAreRefusedBeforeOnnxSeesThem) {
+  for (int opset : {11, 22})
+    for (const char* op : {"Conv", "ConvTranspose"}) {
+      auto problems = refusal(
+          Builder(opset).input("x", {1, 2, 5, 5, 5}).input("w", {2, 2, 3}).op(op, {"x", "w"}, {"y"}).output("y"));
+      ASSERT_EQ(codes(problems), "shape-error") << op << opset;
+      EXPECT_EQ(problems[0].message, std::string(op) + " \"y\" has a weight of 3 dimensions for an input of 5");
+    }
+}
+
 TEST(OnnxImport, BadNodesAreRefusedByName) {
   auto problems = refusal(Builder()
                               .input("x", {2, 3})
