@@ -130,10 +130,6 @@ class Pass {
       schema.CheckInputOutputType(context);
       for (int i = 0; i < n.output_size(); ++i)
         if (!n.output(i).empty()) set_type(n.output(i), *context.getOutputType(i));
-      if (schema.has_data_propagation_function()) {
-        ::onnx::shape_inference::DataPropagationContextImpl propagation(n, types_, data_, shape_data_);
-        schema.GetDataPropagationFunction()(propagation);
-      }
     } catch (const std::exception& error) {
       problem(n, index, "shape-error", "does not fit its inputs: " + one_line(error.what()), "", "");
       return false;

@@ -1,6 +1,7 @@
-// Shapes, types and known values of every tensor, in one pass over the sorted nodes: ONNX's own inference and data
-// propagation per node, strictly, and folding in step with it, so that a shape computed by operators is known by the
-// time it is needed. This reaches the fixed point that repeated whole-model passes would.
+// Shapes, types and known values of every tensor, in one pass over the sorted nodes: ONNX's own inference per node,
+// strictly, and folding in step with it (which covers what ONNX's data propagation would: that indexes without
+// looking), so that a shape computed by operators is known by the time it is needed. This reaches the fixed point that
+// repeated whole-model passes would.
 //
 // Folding never goes through weights: float initializers are no known values, except beside a value that was computed
 // from shapes (a Resize whose size is shape times a stored scale). Requires nodes that passed their schemas, inputs
