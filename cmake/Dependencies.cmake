@@ -9,6 +9,9 @@ add_library(monet_onnx_lib INTERFACE)
 add_library(monet::onnx ALIAS monet_onnx_lib)
 target_include_directories(monet_onnx_lib SYSTEM INTERFACE "${MONET_DEPS}/include")
 target_compile_definitions(monet_onnx_lib INTERFACE ONNX_NAMESPACE=onnx ONNX_ML=1 ONNX_USE_LITE_PROTO=1 __ONNX_NO_DOC_STRINGS)
+# As the libraries were built (scripts/dependencies.sh says why): what their headers inline must be the same everywhere.
+target_compile_options(monet_onnx_lib INTERFACE -UNDEBUG)
+target_include_directories(monet_onnx_lib BEFORE INTERFACE "${PROJECT_SOURCE_DIR}/cmake/checks")
 find_package(Threads REQUIRED)
 target_link_libraries(monet_onnx_lib INTERFACE
   "${MONET_DEPS}/lib/libonnx.a" "${MONET_DEPS}/lib/libonnx_proto.a" "${MONET_DEPS}/lib/libprotobuf-lite.a")

@@ -1,5 +1,5 @@
-# Part of lib.sh: the pinned sources of ONNX and protobuf, and building them. What is built depends on this file and
-# cmake/wasm.cmake alone; their hash names the result.
+# Part of lib.sh: the pinned sources of ONNX and protobuf, and building them. What is built depends on this file,
+# cmake/wasm.cmake and cmake/checks alone; their hash names the result.
 
 # Pinned sources: name, upstream version, file, SHA-256.
 SOURCES=(
@@ -50,18 +50,22 @@ fetch_source() {
 # build_dependencies VARIANT (native | wasm | asan): protobuf-lite and ONNX as static libraries under
 # $MONET_CACHE/<variant>-<hash of what decides them>; sets MONET_DEPS to that prefix.
 build_dependencies() {
-  local variant=$1 hash flags=() source=$MONET_CACHE/sources launcher=() cxxflags=-D__ONNX_NO_DOC_STRINGS
-  hash=$(cat scripts/dependencies.sh cmake/wasm.cmake | sha256sum | cut -c1-12)
+  local variant=$1 hash flags=() source=$MONET_CACHE/sources launcher=()
+  # No -DNDEBUG: ONNX's shape inference indexes by what the file says, and the check of an index then is protobuf's debug
+  # check, which throws (as does cmake/checks/assert.h) and becomes a refusal.
+  local cxxflags="-D__ONNX_NO_DOC_STRINGS -I$MONET_TOP/cmake/checks"
+  hash=$(cat scripts/dependencies.sh cmake/wasm.cmake cmake/checks/assert.h | sha256sum | cut -c1-12)
   MONET_DEPS=$MONET_CACHE/$variant-$hash
   export MONET_DEPS
   [ -e "$MONET_DEPS/.complete" ] && return
   fetch_sources
   say "building protobuf-lite and ONNX ($variant)"
+  flags+=(-DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS_RELEASE=-O2)
   command -v ccache >/dev/null && launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_C_COMPILER_LAUNCHER=ccache)
   case $variant in
-    native) flags=(-DCMAKE_BUILD_TYPE=Release) ;;
-    wasm) flags=(-DCMAKE_BUILD_TYPE=Release "-DCMAKE_TOOLCHAIN_FILE=$MONET_TOP/cmake/wasm.cmake") ;;
-    asan) flags=(-DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++)
+    native) ;;
+    wasm) flags+=("-DCMAKE_TOOLCHAIN_FILE=$MONET_TOP/cmake/wasm.cmake") ;;
+    asan) flags+=(-DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++)
       cxxflags+=" -fsanitize=address,fuzzer-no-link -fno-omit-frame-pointer -g1" ;;
   esac
   local build=$MONET_CACHE/build-$variant log=$MONET_CACHE/build-$variant.log

@@ -161,12 +161,4 @@ void assign_single_units(Graph& graph) {
   }
 }
 
-std::vector<std::vector<NodeId>> readers(const Graph& graph) {
-  std::vector<std::vector<NodeId>> result(graph.tensors.size());
-  for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes.size()); ++id)
-    for (TensorId t : graph.nodes[id].inputs)
-      if (t != kNone && (result[t].empty() || result[t].back() != id)) result[t].push_back(id);
-  return result;
-}
-
 }  // namespace monet

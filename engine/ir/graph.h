@@ -168,7 +168,5 @@ bool is_view(const Node& node);
 bool is_contraction(const Node& node);
 // Makes every node without a unit a unit of its own (forward graphs after import).
 void assign_single_units(Graph& graph);
-// Per tensor, the nodes that read it, ascending.
-std::vector<std::vector<NodeId>> readers(const Graph& graph);
 
 }  // namespace monet

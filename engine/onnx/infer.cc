@@ -27,7 +27,6 @@ class Pass {
       : graph_(*model.mutable_graph()),
         fold_nodes_(fold_nodes),
         open_dims_(open_dims),
-        options_(true, 1, true),
         context_(types_, opsets(model), &symbols_, functions_, ::onnx::OpSchemaRegistry::Instance(), &shape_data_,
                  kIrVersion) {
     result_.types.reserve(static_cast<size_t>(graph_.node_size() + graph_.input_size()));
@@ -236,7 +235,7 @@ class Pass {
   ::onnx::GraphProto& graph_;
   bool fold_nodes_;
   bool open_dims_;
-  ::onnx::ShapeInferenceOptions options_;
+  ::onnx::ShapeInferenceOptions options_{/*check_type=*/true, /*strict_mode=*/1, /*data_propagation=*/false};
   std::unordered_map<std::string, int> opsets_;
   std::unordered_map<std::string, TypeProto*> types_;
   std::unordered_map<std::string, const TensorProto*> data_;

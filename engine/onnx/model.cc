@@ -1,6 +1,8 @@
 // Model: the stages of import in their order (DESIGN decision 1).
 #include "engine/onnx/model.h"
 
+#include <google/protobuf/stubs/logging.h>
+
 #include <unordered_set>
 
 #include "engine/onnx/baked_batch.h"
@@ -51,6 +53,8 @@ int64_t Model::node_count() const { return contents_->node_count; }
 const ReadStatistics& Model::reads() const { return contents_->reads; }
 
 Model Model::open(ByteSource& source, std::string name) {
+  // A failed check of protobuf throws; its text goes into the refusal, not to stderr as well.
+  [[maybe_unused]] static const auto previous = ::google::protobuf::SetLogHandler(nullptr);
   auto contents = std::make_unique<Contents>();
   Contents& c = *contents;
   c.name = std::move(name);
