@@ -43,6 +43,12 @@ std::string training_key(const Settings& settings, std::optional<int64_t> batch)
                                           .dump();
 }
 
+std::string memory_key(const Settings& settings, int64_t batch, int64_t capacity) {
+  nlohmann::ordered_json all = to_json(settings);
+  return training_key(settings, batch) +
+         nlohmann::ordered_json{all["precision"], all["update"], all["accumulate"], capacity}.dump();
+}
+
 void step(const Progress& progress, std::string_view stage, double done) {
   if (progress && !progress(stage, done)) throw Refusal({"cancelled", "cancelled", "", "", ""});
 }
@@ -110,12 +116,11 @@ std::optional<Accelerator> accelerator_of(const Settings& settings, const FileRe
                  "one of: " + known + "; or a hardware file"});
 }
 
-LargestBatch Session::find_largest_batch(const Settings& settings, std::optional<int64_t> batch, MemoryOptions options,
+LargestBatch Session::find_largest_batch(const Settings& settings, int64_t batch, MemoryOptions options,
                                          int64_t capacity) {
-  if (!batch) return {{}, "the model has no data input with a batch dimension"};
   try {
     // Not at batch 1: there broadcasts of the batch need no reduction, and the graph is another one.
-    int64_t small = std::max<int64_t>(*batch, 2), large = 2 * small + 1;
+    int64_t small = std::max<int64_t>(batch, 2), large = 2 * small + 1;
     std::shared_ptr<const TrainingGraph> a = training(settings, small), b = training(settings, large);
     std::vector<int64_t> bytes_a = bytes_of(a->graph, settings.precision), bytes_b = bytes_a;
     // By name: equal constants are shared, and which are equal can depend on the batch.
@@ -180,7 +185,13 @@ nlohmann::ordered_json Session::analyze(const Settings& settings, const FileReso
   if (settings.capacity_bytes) r.capacity = settings.capacity_bytes;
   if (r.capacity && trained) {
     step(progress, "largest batch", 0.7);
-    r.largest_batch = find_largest_batch(settings, batch_of(graph), options, *r.capacity);
+    if (std::optional<int64_t> batch = batch_of(graph)) {
+      r.largest_batch = *recent<LargestBatch>(largest_, memory_key(settings, *batch, *r.capacity), [&] {
+        return find_largest_batch(settings, *batch, options, *r.capacity);
+      });
+    } else {
+      r.largest_batch = LargestBatch{{}, "the model has no data input with a batch dimension"};
+    }
   }
 
   step(progress, "bounds", 0.85);

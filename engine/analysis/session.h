@@ -44,13 +44,13 @@ class Session {
   std::shared_ptr<const BoundModel> bound(const Settings& settings, std::optional<int64_t> batch);
   std::shared_ptr<const TrainingGraph> training(const Settings& settings, std::optional<int64_t> batch);
 
-  LargestBatch find_largest_batch(const Settings& settings, std::optional<int64_t> batch, MemoryOptions options,
-                                  int64_t capacity);
+  LargestBatch find_largest_batch(const Settings& settings, int64_t batch, MemoryOptions options, int64_t capacity);
 
   Model file_;
   // The ones used last, most recent first.
   std::list<std::pair<std::string, std::shared_ptr<const BoundModel>>> bound_;
   std::list<std::pair<std::string, std::shared_ptr<const TrainingGraph>>> training_;
+  std::list<std::pair<std::string, std::shared_ptr<const LargestBatch>>> largest_;
 };
 
 // The accelerator that settings name, or nothing for "none". Throws Refusal with all problems of a description.

@@ -1,15 +1,10 @@
 // Opening: the build-time report, files dropped and picked, examples, what is no model.
-import { expect, drop, example, model, open, peak, pick, results, saved, settled, test } from "./site";
+import { expect, drop, example, holdEngine, model, open, peak, pick, results, saved, settled, test } from "./site";
 import { cyclic, notSsa, shapeless } from "./onnx";
 import first from "../../web/first.json" with { type: "json" };
 
 test("opens on the example's report without waiting for the engine, with a favicon", async ({ page, context }) => {
-  let send: () => void = () => {};
-  const held = new Promise<void>((resolve) => (send = resolve));
-  await context.route("**/*.wasm", async (route) => {
-    await held;
-    await route.continue();
-  });
+  const send = await holdEngine(context);
   await open(page);
   await expect(page.getByTestId("provenance")).toContainText("when this site was built");
   await expect(page.getByText("Your file stays on this machine.")).toBeVisible();

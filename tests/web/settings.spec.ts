@@ -1,6 +1,6 @@
 // Settings: what they change, what is stale meanwhile, cancelling, selection.
 import { inferenceExport } from "./onnx";
-import { expect, example, open, peak, pick, results, saved, settled, test } from "./site";
+import { expect, example, holdEngine, open, peak, pick, results, saved, settled, test } from "./site";
 
 test("the batch is taken while typing and changes the figures", async ({ page }) => {
   await open(page);
@@ -93,12 +93,7 @@ test("an engine that does not answer is terminated on cancel, and the next one w
 });
 
 test("an analysis that still waits for the engine to load is cancelled, too", async ({ page, context }) => {
-  let send: () => void = () => {};
-  const held = new Promise<void>((resolve) => (send = resolve));
-  await context.route("**/*.wasm", async (route) => {
-    await held;
-    await route.continue();
-  });
+  const send = await holdEngine(context);
   await open(page);
   await page.getByLabel("Batch", { exact: true }).fill("5");
   await expect(page.getByText("loading the engine")).toBeVisible();

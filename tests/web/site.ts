@@ -90,3 +90,14 @@ export async function saved(page: Page, item: string): Promise<Buffer> {
   await page.locator(".menu").getByRole("button", { name: item }).click();
   return readFileSync(await (await download).path());
 }
+
+// Keeps the engine's module back until the function that it returns is called.
+export async function holdEngine(context: BrowserContext): Promise<() => void> {
+  let send: () => void = () => {};
+  const held = new Promise<void>((resolve) => (send = resolve));
+  await context.route("**/*.wasm", async (route) => {
+    await held;
+    await route.continue();
+  });
+  return send;
+}

@@ -1,7 +1,7 @@
 // Horizontal bars: parts of a whole, and amounts side by side.
 import { max, sum } from "d3-array";
 import { scaleLinear } from "d3-scale";
-import { useWidth } from "./figure";
+import { Chart, useWidth } from "./figure";
 
 export interface Part {
   label: string;
@@ -27,15 +27,7 @@ export function StackedBar({ parts, label }: { parts: Part[]; label: string }) {
   );
   let before = 0;
   return (
-    <div ref={box} class="chart-box">
-      <svg
-        class="chart"
-        viewBox={`0 0 ${width} ${height}`}
-        width={width}
-        height={height}
-        role="img"
-        aria-label={`${label}: ${said}`}
-      >
+    <Chart box={box} width={width} height={height} label={`${label}: ${said}`}>
         {parts.map((part) => {
           const x = scale(before);
           before += part.value;
@@ -45,8 +37,7 @@ export function StackedBar({ parts, label }: { parts: Part[]; label: string }) {
             </rect>
           );
         })}
-      </svg>
-    </div>
+    </Chart>
   );
 }
 
@@ -75,15 +66,7 @@ export function GroupedBars({ rows, label }: { rows: BarRow[]; label: string }) 
     height += heading + row.bars.length * (bar + gap) + between;
   }
   return (
-    <div ref={box} class="chart-box">
-      <svg
-        class="chart"
-        viewBox={`0 0 ${width} ${height}`}
-        width={width}
-        height={height}
-        role="img"
-        aria-label={`${label}. ${said}`}
-      >
+    <Chart box={box} width={width} height={height} label={`${label}. ${said}`}>
         {rows.map((row, at) => (
           <g key={row.label} transform={`translate(0 ${starts[at]})`}>
             <text class="row-label" y="14">
@@ -104,8 +87,7 @@ export function GroupedBars({ rows, label }: { rows: BarRow[]; label: string }) 
             ))}
           </g>
         ))}
-      </svg>
-    </div>
+    </Chart>
   );
 }
 
@@ -127,8 +109,7 @@ export function CapacityBar({
   const scale = scaleLinear([0, Math.max(peak, capacity)], [0, width]);
   const over = peak > capacity;
   return (
-    <div ref={box} class="chart-box">
-      <svg class="chart" viewBox={`0 0 ${width} ${height}`} width={width} height={height} role="img" aria-label={label}>
+    <Chart box={box} width={width} height={height} label={label}>
         <rect class="track" width={scale(capacity)} height={bar} rx="3" />
         <rect
           class={over ? "paint-full" : "paint-held"}
@@ -163,7 +144,6 @@ export function CapacityBar({
         >
           capacity
         </text>
-      </svg>
-    </div>
+    </Chart>
   );
 }

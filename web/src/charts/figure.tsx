@@ -1,5 +1,5 @@
 // The frame of every chart: title, units, legend, and the chart as a file.
-import type { ComponentChildren } from "preact";
+import type { ComponentChildren, Ref } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { savePng, saveSvg, stem } from "../files";
 import { report } from "../state";
@@ -72,6 +72,25 @@ export function Figure({ id, title, unit, class: extra = "", children }: FigureP
       </div>
       {children}
     </section>
+  );
+}
+
+interface ChartProps {
+  box: Ref<HTMLDivElement>;
+  width: number;
+  height: number;
+  label: string; // what the chart says, for those who cannot see it
+  children: ComponentChildren;
+}
+
+// A drawing as wide as the box that useWidth measures.
+export function Chart({ box, width, height, label, children }: ChartProps) {
+  return (
+    <div ref={box} class="chart-box">
+      <svg class="chart" viewBox={`0 0 ${width} ${height}`} width={width} height={height} role="img" aria-label={label}>
+        {children}
+      </svg>
+    </div>
   );
 }
 

@@ -2,7 +2,8 @@
 import { signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { save, stem } from "../files";
-import { examples, openExample, openFiles, shown, source, trainingGraph } from "../state";
+import { examples, openExample, shown, source, trainingGraph } from "../state";
+import { FilePicker } from "./file_picker";
 import { layersCsv } from "./layers";
 import { sharing } from "./share";
 
@@ -86,18 +87,7 @@ export function Header() {
         </div>
       </div>
       <div class="actions">
-        <input
-          ref={picker}
-          type="file"
-          class="hidden"
-          aria-label="Model, hardware or .monet.json file"
-          accept=".onnx,.json,.yaml,.yml"
-          tabIndex={-1}
-          onChange={(event) => {
-            openFiles(event.currentTarget.files);
-            event.currentTarget.value = "";
-          }}
-        />
+        <FilePicker picker={picker} label="Model, hardware or .monet.json file" accept=".onnx,.json,.yaml,.yml" />
         <button type="button" class="primary" onClick={() => picker.current?.click()}>
           Open model…
         </button>

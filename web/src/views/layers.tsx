@@ -3,7 +3,7 @@ import { computed, signal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { phases, type Layer, type Report } from "../engine/report";
 import { save, stem } from "../files";
-import { bytes, csv, cycles, energy, exactBytes, integer, plural, shape, words } from "../format";
+import { bytes, count, csv, cycles, energy, exactBytes, integer, plural, shape, words } from "../format";
 import { report, selected, selection } from "../state";
 
 interface Column {
@@ -38,7 +38,13 @@ const columns: Column[] = [
     exact: (layer) => `${layer.phase}, ${words(layer.role)}`,
   },
   { key: "shape", title: "Output", numeric: false, show: (layer) => shape(layer.shape) },
-  { key: "macs", title: "MACs", numeric: true, show: (layer) => (layer.macs ? integer(layer.macs) : dash) },
+  {
+    key: "macs",
+    title: "MACs",
+    numeric: true,
+    show: (layer) => (layer.macs ? count(layer.macs) : dash),
+    exact: (layer) => integer(layer.macs),
+  },
   size("parameter_bytes", "Parameters"),
   size("saved_bytes", "Saved"),
   size("bytes", "Traffic"),

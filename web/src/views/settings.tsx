@@ -3,7 +3,8 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Dtype, PrecisionPerClass, Settings } from "../engine/report";
 import { bytes, exactBytes, parseBytes, words } from "../format";
-import { change, openFiles, presets, report, settings, source } from "../state";
+import { change, presets, report, settings, source } from "../state";
+import { FilePicker } from "./file_picker";
 
 interface Option {
   value: string;
@@ -168,18 +169,7 @@ function Hardware() {
         {own !== null && <option value="own">{own}</option>}
         <option value="file">From a file…</option>
       </select>
-      <input
-        ref={picker}
-        type="file"
-        class="hidden"
-        aria-label="Hardware description file"
-        accept=".json,.yaml,.yml"
-        tabIndex={-1}
-        onChange={(event) => {
-          openFiles(event.currentTarget.files);
-          event.currentTarget.value = "";
-        }}
-      />
+      <FilePicker picker={picker} label="Hardware description file" accept=".json,.yaml,.yml" />
       {described && (
         <p class="hint">{described.description || "Or drop a Stream or ZigZag description on the page."}</p>
       )}

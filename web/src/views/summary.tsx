@@ -120,6 +120,11 @@ function Comparison({ label, cost, inference, show, unit, atLeast }: ComparisonP
   );
 }
 
+const measures = [
+  { key: "latency_cycles", label: "Time", show: cycles, unit: "cycles" },
+  { key: "energy_pj", label: "Energy", show: energy, unit: "" },
+] as const;
+
 function CostCard({ report }: { report: Report }) {
   const { inference, step, hardware, bounds } = report;
   if (!inference || !hardware) {
@@ -131,26 +136,18 @@ function CostCard({ report }: { report: Report }) {
     );
   }
   const cost = step ?? inference;
-  const atLeast = cost.bound ? "at least" : "";
   return (
     <section class="card" aria-labelledby="cost-title" data-testid="cost">
       <h2 id="cost-title">{step ? "One step against inference" : "Inference"}</h2>
-      <Comparison
-        label="Time"
-        cost={cost.latency_cycles}
-        inference={step && inference.latency_cycles}
-        show={cycles}
-        unit="cycles"
-        atLeast={atLeast}
-      />
-      <Comparison
-        label="Energy"
-        cost={cost.energy_pj}
-        inference={step && inference.energy_pj}
-        show={energy}
-        unit=""
-        atLeast={atLeast}
-      />
+      {measures.map(({ key, ...measure }) => (
+        <Comparison
+          key={key}
+          {...measure}
+          cost={cost[key]}
+          inference={step && inference[key]}
+          atLeast={cost.bound ? "at least" : ""}
+        />
+      ))}
       {cost.bound && (
         <p class="muted">
           Lower bounds on {hardware.name}
