@@ -126,6 +126,9 @@ class Pass {
         ::onnx::shape_inference::InferShapeForFunctionNode(*schema.GetFunction(), ::onnx::OpSchemaRegistry::Instance(),
                                                            context, options_, functions_, &symbols_, &inner);
       }
+      // ONNX infers it through its body alone, which ends in a Reshape to X's own shape: a value, not followed here.
+      if (n.domain().empty() && n.op_type() == "GroupNormalization")
+        ::onnx::propagateShapeAndTypeFromFirstInput(context);
       schema.CheckInputOutputType(context);
       for (int i = 0; i < n.output_size(); ++i)
         if (!n.output(i).empty()) set_type(n.output(i), *context.getOutputType(i));

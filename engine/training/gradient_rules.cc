@@ -10,6 +10,11 @@ constexpr GradientRule kRules[] = {
     {"", "Conv", conv_gradient, first(3)},
     {"", "ConvTranspose", conv_transpose_gradient, first(3)},
     {"", "BatchNormalization", batch_normalization_gradient, first(3)},  // X, scale, bias; never running statistics
+    {"", "LayerNormalization", layer_normalization_gradient, first(3)},
+    {"", "GroupNormalization", group_normalization_gradient, first(3)},
+    {"", "InstanceNormalization", instance_normalization_gradient, first(3)},
+    {"", "MeanVarianceNormalization", mean_variance_normalization_gradient, first(1)},
+    {"", "LRN", lrn_gradient, first(1)},
     {"", "Relu", relu_gradient, first(1)},
     {"", "Clip", clip_gradient, first(1)},  // never its bounds
     {"", "Sigmoid", sigmoid_gradient, first(1)},
@@ -19,6 +24,10 @@ constexpr GradientRule kRules[] = {
     {"", "MaxPool", max_pool_gradient, first(1)},
     {"", "AveragePool", average_pool_gradient, first(1)},
     {"", "GlobalAveragePool", global_average_pool_gradient, first(1)},
+    {"", "GlobalMaxPool", global_max_pool_gradient, first(1)},
+    {"", "LpPool", lp_pool_gradient, first(1)},
+    {"", "MaxUnpool", max_unpool_gradient, first(1)},
+    {"", "Resize", resize_gradient, first(1)},
     {"", "Add", add_gradient, first(2)},
     {"", "Sub", sub_gradient, first(2)},
     {"", "Mul", mul_gradient, first(2)},

@@ -83,6 +83,13 @@ void conv_gradient(Backward& g);
 void conv_transpose_gradient(Backward& g);
 // normalization.cc
 void batch_normalization_gradient(Backward& g);
+// layer_normalization.cc
+void layer_normalization_gradient(Backward& g);
+void group_normalization_gradient(Backward& g);
+void instance_normalization_gradient(Backward& g);
+void mean_variance_normalization_gradient(Backward& g);
+// local_response_normalization.cc
+void lrn_gradient(Backward& g);
 // activations.cc
 void relu_gradient(Backward& g);
 void clip_gradient(Backward& g);
@@ -94,6 +101,11 @@ void dropout_gradient(Backward& g);
 void max_pool_gradient(Backward& g);
 void average_pool_gradient(Backward& g);
 void global_average_pool_gradient(Backward& g);
+void global_max_pool_gradient(Backward& g);
+void lp_pool_gradient(Backward& g);
+void max_unpool_gradient(Backward& g);
+// resize.cc
+void resize_gradient(Backward& g);
 // elementwise.cc
 void add_gradient(Backward& g);
 void sub_gradient(Backward& g);

@@ -36,11 +36,21 @@ std::vector<double> window_counts(const WindowAxis& axis, int64_t low, int64_t h
   return counts;
 }
 
+// Adds each element of dY, times `factor`, to all elements of its window. Every channel by itself: a ConvTranspose of
+// dY, as [N * C, 1, ...], with a kernel of one value.
+TensorId spread_evenly(Builder& b, TensorId dy, double factor, const Window& window, const Shape& x) {
+  Shape plane_y = b.shape(dy), plane_x = x, kernel(x.size(), 1);
+  plane_y[0] = plane_x[0] = x[0] * x[1];
+  plane_y[1] = plane_x[1] = 1;
+  for (size_t i = 0; i < window.size(); ++i) kernel[i + 2] = window[i].kernel;
+  TensorId weight = b.filled(kernel, factor, b.dtype(dy));
+  return b.reshape(spread(b, b.reshape(dy, plane_y), weight, window, 1, plane_x), x);
+}
+
 }  // namespace
 
-// Every channel by itself: a ConvTranspose of dY, as [N * C, 1, ...], with a kernel of ones, after division by the
-// number of elements each window averaged. That number is a product over axes; where it is the same for all windows it
-// becomes the kernel's value.
+// dY spread over the windows after division by the number of elements that each averaged. That number is a product over
+// axes; where it is the same for all windows it becomes the kernel's value.
 void average_pool_gradient(Backward& g) {
   // Count maps are constants of the graph: an axis longer than this with windows of differing counts is no real model.
   constexpr int64_t kMaxCounts = int64_t{1} << 20;
@@ -76,18 +86,61 @@ void average_pool_gradient(Backward& g) {
     shape[i + 2] = axis.small;
     dy = b.div(dy, b.floats(counts, shape, type));
   }
-  Shape plane_y = y, plane_x = x, ones(x.size(), 1);
-  plane_y[0] = plane_x[0] = y[0] * y[1];
-  plane_y[1] = plane_x[1] = 1;
-  std::copy(kernel.begin(), kernel.end(), ones.begin() + 2);
-  TensorId spread_out = spread(b, b.reshape(dy, plane_y), b.filled(ones, factor, type), window, 1, plane_x);
-  g.give(0, b.reshape(spread_out, x));
+  g.give(0, spread_evenly(b, dy, factor, window, x));
 }
 
 void global_average_pool_gradient(Backward& g) {
   Shape x = g.shape(g.input(0));
   double count = static_cast<double>(elements(x)) / static_cast<double>(elements(g.shape(g.output(0))));
   g.give(0, g.b.expand(g.b.scaled(g.gradient(), 1 / count), x));
+}
+
+// All of it goes to the first element that is the maximum, as in PyTorch's adaptive_max_pool.
+void global_max_pool_gradient(Backward& g) {
+  Builder& b = g.b;
+  Shape x = g.shape(g.input(0));
+  Shape flat = {x[0], x[1], elements(Shape(x.begin() + 2, x.end()))}, column = {x[0], x[1], 1};
+  TensorId index = b.emit_as(DType::int64, "ArgMax", {b.reshape(g.input(0), flat)}, column, {{"axis", int64_t{2}}});
+  TensorId dy = b.reshape(g.gradient(), column);
+  TensorId scattered =
+      b.emit("ScatterElements", {b.filled(flat, 0, b.dtype(dy)), index, dy}, flat, {{"axis", int64_t{2}}});
+  g.give(0, b.reshape(scattered, x));
+}
+
+namespace {
+
+// Y = (sum of |X|^p)^(1/p) has dX = sign(X) |X|^(p - 1) * (dY / Y^(p - 1)). The second factor, 0 where Y is (as PyTorch
+// has it), ...
+TensorId norm_share(Builder& b, TensorId dy, TensorId y, int64_t p) {
+  if (p == 1) return dy;
+  TensorId power = p == 2 ? y : b.binary("Pow", y, b.scalar(static_cast<double>(p - 1), b.dtype(y)));
+  return b.keep_where(b.greater(y, b.scalar(0, b.dtype(y))), b.div(dy, power));
+}
+// ... and the first.
+TensorId norm_slope(Builder& b, TensorId x, int64_t p) {
+  if (p == 2) return x;
+  TensorId sign = b.unary("Sign", x);
+  if (p == 1) return sign;
+  return b.mul(sign, b.binary("Pow", b.unary("Abs", x), b.scalar(static_cast<double>(p - 1), b.dtype(x))));
+}
+
+}  // namespace
+
+void lp_pool_gradient(Backward& g) {
+  Shape x = g.shape(g.input(0)), y = g.shape(g.output(0));
+  Shape kernel = attribute(g.node, "kernel_shape", Shape(x.size() - 2, 1));
+  Window window = conv_window(g.node, x, y, kernel);
+  if (window.empty()) return refuse_window(g);
+  int64_t p = attribute(g.node, "p", int64_t{2});
+  if (p < 1) return g.refuse("p is " + std::to_string(p), "use a norm of p = 1 or more");
+  TensorId share = spread_evenly(g.b, norm_share(g.b, g.gradient(), g.output(0), p), 1, window, x);
+  g.give(0, g.b.mul(norm_slope(g.b, g.input(0), p), share));
+}
+
+// Each element went to the place that its index names in the flattened output.
+void max_unpool_gradient(Backward& g) {
+  TensorId flat = g.b.reshape(g.gradient(), {elements(g.shape(g.gradient()))});
+  g.give(0, g.b.emit("Gather", {flat, g.input(1)}, g.shape(g.input(0)), {{"axis", int64_t{0}}}));
 }
 
 }  // namespace monet

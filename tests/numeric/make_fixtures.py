@@ -288,6 +288,33 @@ operator("average_pool_same_upper",
          lambda x, t: counted_average(x, (0, 0, 1, 1), 0))
 operator("global_average_pool", [node("GlobalAveragePool", ["xp"], ["y"])], [2, 3, 4, 5],
          lambda x, t: x.mean((2, 3), keepdim=True))
+for p in (1, 2, 3):
+    operator(f"lp_pool_{p}", [node("LpPool", ["xp"], ["y"], kernel_shape=[3, 3], strides=[2, 2], pads=[1] * 4, p=p)],
+             [1, 2, 7, 6], lambda x, t: F.conv2d(x.abs().pow(p), torch.ones(2, 1, 3, 3), None, 2, 1, 1, 2).pow(1 / p))
+operator("lp_pool_1d_dilated", [node("LpPool", ["xp"], ["y"], kernel_shape=[2], dilations=[2], strides=[2], ceil_mode=1)],
+         [2, 3, 8], lambda x, t: F.conv1d(F.pad(x * x, [0, 1]), torch.ones(3, 1, 2), None, 2, 0, 2, 3).sqrt(), opset=18)
+operator("global_max_pool", [node("GlobalMaxPool", ["xp"], ["y"])], [2, 3, 4, 5], lambda x, t: x.amax((2, 3), keepdim=True))
+operator("global_max_pool_3d", [node("GlobalMaxPool", ["xp"], ["y"])], [1, 2, 3, 2, 2],
+         lambda x, t: x.amax((2, 3, 4), keepdim=True))
+# All elements of `w` are the maximum: the first one gets the gradient.
+operator("global_max_pool_ties", [node("GlobalMaxPool", ["xp"], ["a"]), node("GlobalMaxPool", ["w"], ["b"]),
+                                  node("Mul", ["a", "b"], ["y"])], [2, 3, 4],
+         lambda x, t: F.adaptive_max_pool1d(x, 1) * F.adaptive_max_pool1d(t["w"], 1), {"w": torch.ones(2, 3, 4)})
+operator("max_pool_3d_dilated_ceil",
+         [node("MaxPool", ["xp"], ["y"], kernel_shape=[2, 2, 2], strides=[1, 2, 2], dilations=[1, 2, 1], pads=[0, 1, 1] * 2,
+               ceil_mode=1)], [1, 2, 3, 6, 5], lambda x, t: F.max_pool3d(x, 2, (1, 2, 2), (0, 1, 1), (1, 2, 1), True))
+operator("max_pool_1d_same_lower", [node("MaxPool", ["xp"], ["y"], kernel_shape=[3], strides=[2], auto_pad="SAME_LOWER")],
+         [2, 2, 8], lambda x, t: F.max_pool1d(F.pad(x, [1, 0], value=-1e30), 3, 2))
+average("average_pool_3d_include_pad", [1, 2, 4, 5, 4], 3, 2, 1, include=True, dims=3)
+average("average_pool_3d_ceil", [1, 2, 4, 6, 4], 3, 2, ceil=True, dims=3)
+average("average_pool_1d_ceil", [2, 2, 8], 3, 2, ceil=True, dims=1)
+operator("average_pool_valid", [node("AveragePool", ["xp"], ["y"], kernel_shape=[3, 2], strides=[2, 2], auto_pad="VALID")],
+         [1, 2, 6, 5], lambda x, t: F.avg_pool2d(x, (3, 2), 2))
+unpool_indices = F.max_pool2d(torch.randn(2, 3, 4, 6, generator=torch.Generator().manual_seed(1)), 2, 2,
+                              return_indices=True)[1]
+operator("max_unpool", [node("MaxUnpool", ["xp", "i"], ["y"], kernel_shape=[2, 2], strides=[2, 2])], [2, 3, 2, 3],
+         lambda x, t: F.max_unpool2d(x, unpool_indices, 2),
+         constants={"i": (unpool_indices + torch.arange(6).reshape(2, 3, 1, 1) * 24).numpy()})
 
 # --- Normalization ----------------------------------------------------------------------------------------------------
 
@@ -304,6 +331,51 @@ for rank, shape in ((2, [6, 3]), (3, [4, 3, 5]), (4, [3, 4, 3, 3])):
              lambda x, t: F.batch_norm(x, None, None, t["scale"], t["bias"], True, 0, 1e-3), norm,
              {"mean": mean.numpy(), "var": var.numpy()}, buffers={})
     cases[-1]["buffers"] = {"mean": pack(mean), "var": pack(var)}  # read but not compared: ONNX keeps another variance
+for kind, axis, dims in (("last", -1, 1), ("two", 2, 2), ("all_but_batch", 1, 3)):
+    shape = [2, 3, 4, 5]
+    normalised = {"scale": shape[-dims:], "bias": shape[-dims:]}
+    operator(f"layer_norm_{kind}", [node("LayerNormalization", ["xp", "scale", "bias"], ["y"], axis=axis, epsilon=1e-3)],
+             shape, lambda x, t: F.layer_norm(x, shape[-dims:], t["scale"], t["bias"], 1e-3), normalised, opset=17)
+operator("layer_norm_no_bias", [node("LayerNormalization", ["xp", "scale"], ["y"])], [4, 6],
+         lambda x, t: F.layer_norm(x, [6], t["scale"], None), {"scale": [6]}, opset=17)
+operator("layer_norm_own_outputs", [node("LayerNormalization", ["xp", "scale", "bias"], ["y", "mean", "inv"])], [3, 4, 6],
+         lambda x, t: F.layer_norm(x, [6], t["scale"], t["bias"]), {"scale": [6], "bias": [6]}, opset=17)
+for groups in (1, 2, 6):
+    operator(f"group_norm_{groups}", [node("GroupNormalization", ["xp", "scale", "bias"], ["y"], num_groups=groups,
+                                           epsilon=1e-3)], [3, 6, 3, 2],
+             lambda x, t: F.group_norm(x, groups, t["scale"], t["bias"], 1e-3), {"scale": [6], "bias": [6]}, opset=21)
+operator("group_norm_1d", [node("GroupNormalization", ["xp", "scale", "bias"], ["y"], num_groups=2)], [2, 4, 5],
+         lambda x, t: F.group_norm(x, 2, t["scale"], t["bias"]), {"scale": [4], "bias": [4]}, opset=21)
+for shape in ([2, 3, 7], [2, 3, 4, 3], [1, 2, 3, 2, 2]):
+    operator(f"instance_norm_{len(shape) - 2}d", [node("InstanceNormalization", ["xp", "scale", "bias"], ["y"],
+                                                       epsilon=1e-3)], shape,
+             lambda x, t: F.instance_norm(x, weight=t["scale"], bias=t["bias"], eps=1e-3),
+             {"scale": [shape[1]], "bias": [shape[1]]})
+
+
+def mean_variance(x, axes):
+    centred = x - x.mean(axes, keepdim=True)
+    return centred / centred.pow(2).mean(axes, keepdim=True).sqrt()
+
+
+operator("mean_variance_norm", [node("MeanVarianceNormalization", ["xp"], ["y"])], [3, 2, 4, 3],
+         lambda x, t: mean_variance(x, (0, 2, 3)), opset=13)
+operator("mean_variance_norm_axes", [node("MeanVarianceNormalization", ["xp"], ["y"], axes=[-1, 0])], [3, 2, 4],
+         lambda x, t: mean_variance(x, (0, 2)), opset=13)
+
+
+def local_response(x, size, alpha, beta, bias):
+    before, after = (size - 1) // 2, size - 1 - (size - 1) // 2
+    squares = F.pad((x * x).reshape(*x.shape[:2], -1), [0, 0, before, after])
+    total = sum(squares[:, i:i + x.shape[1]] for i in range(size)).reshape(x.shape)
+    return x / (bias + alpha / size * total) ** beta
+
+
+for size, shape in ((3, [2, 5, 3, 2]), (1, [1, 3, 2, 2]), (5, [2, 3, 3, 3])):
+    operator(f"lrn_{size}", [node("LRN", ["xp"], ["y"], size=size, alpha=0.5, beta=0.6, bias=1.5)], shape,
+             lambda x, t: local_response(x, size, 0.5, 0.6, 1.5))
+operator("lrn_default", [node("LRN", ["xp"], ["y"], size=3)], [1, 4, 2, 2],
+         lambda x, t: local_response(x, 3, 1e-4, 0.75, 1.0))
 
 # --- Activations ------------------------------------------------------------------------------------------------------
 
@@ -377,6 +449,138 @@ operator("pad_wrap", [node("Pad", ["xp", "n"], ["y"], mode="wrap")], [1, 2, 4, 5
          lambda x, t: F.pad(x, [2, 1, 1, 3], mode="circular"), constants={"n": ints(0, 0, 1, 2, 0, 0, 3, 1)}, opset=19)
 operator("pad_axes", [node("Pad", ["xp", "n", "", "a"], ["y"])], [2, 3, 4], lambda x, t: F.pad(x, [1, 2, 0, 0, 3, 0]),
          constants={"n": ints(1, 3, 2, 0), "a": ints(-1, 0)}, opset=18)
+# --- Resize -----------------------------------------------------------------------------------------------------------
+
+def interpolation_matrix(size, out, scale, mode, coordinates, nearest_mode="round_prefer_floor", a=-0.75, exclude=False,
+                         antialias=False, roi=(0, 1)):
+    """[out, size], from the text of ONNX's Resize."""
+    matrix = np.zeros((out, size))
+    for o in range(out):
+        if coordinates == "asymmetric":
+            at = o / scale
+        elif coordinates == "align_corners":
+            at = o * (size - 1) / (out - 1) if out > 1 else 0
+        elif coordinates == "pytorch_half_pixel":
+            at = (o + 0.5) / scale - 0.5 if out > 1 else 0
+        elif coordinates == "half_pixel_symmetric":
+            at = size / 2 * (1 - out / (scale * size)) + (o + 0.5) / scale - 0.5
+        elif coordinates == "tf_crop_and_resize":
+            at = (roi[0] * (size - 1) + o * (roi[1] - roi[0]) * (size - 1) / (out - 1) if out > 1
+                  else 0.5 * (roi[0] + roi[1]) * (size - 1))
+            if at < 0 or at > size - 1:
+                continue
+        else:
+            at = (o + 0.5) / scale - 0.5
+        if mode == "nearest":
+            pick = {"floor": np.floor(at), "ceil": np.ceil(at), "round_prefer_floor": np.ceil(at - 0.5),
+                    "round_prefer_ceil": np.floor(at + 0.5)}[nearest_mode]
+            matrix[o, int(np.clip(pick, 0, size - 1))] = 1
+            continue
+        stretch = min(scale, 1) if antialias else 1
+        cells = np.arange(int(np.floor(at)) - int(3 / stretch) - 2, int(np.floor(at)) + int(3 / stretch) + 3)
+        distance = np.abs((cells - at) * stretch)
+        if mode == "linear":
+            weight = np.maximum(0, 1 - distance)
+        else:
+            weight = np.where(distance <= 1, (a + 2) * distance ** 3 - (a + 3) * distance ** 2 + 1,
+                              np.where(distance < 2, a * (distance ** 3 - 5 * distance ** 2 + 8 * distance - 4), 0))
+        if exclude:
+            weight = weight * ((cells >= 0) & (cells < size))
+        for cell, value in zip(np.clip(cells, 0, size - 1), weight / weight.sum()):
+            matrix[o, cell] += value
+    return matrix
+
+
+def resize(name, x_shape, scales=None, sizes=None, axes=None, roi=None, opset=19, **attributes):
+    """scales or sizes: one per axis of `axes` (all when none are given)."""
+    own = axes if axes is not None else range(len(x_shape))
+    if sizes is not None:
+        factors = [s / x_shape[a] for a, s in zip(own, sizes)]
+        policy = attributes.get("keep_aspect_ratio_policy", "stretch")
+        if policy != "stretch":
+            factors = [(min if policy == "not_larger" else max)(factors)] * len(factors)
+            sizes = [int(f * x_shape[a] + 0.5) for a, f in zip(own, factors)]
+    else:
+        factors = scales
+        sizes = [int(np.floor(x_shape[a] * f)) for a, f in zip(own, scales)]
+    text = lambda key, otherwise: attributes.get(key, otherwise)
+    matrices = {}
+    for i, (axis, out, factor) in enumerate(zip(own, sizes, factors)):
+        if out != x_shape[axis] or roi:
+            matrices[axis] = torch.tensor(interpolation_matrix(
+                x_shape[axis], out, factor, text("mode", "nearest"), text("coordinate_transformation_mode", "half_pixel"),
+                text("nearest_mode", "round_prefer_floor"), text("cubic_coeff_a", -0.75), text("exclude_outside", 0),
+                text("antialias", 0), (roi[i], roi[len(sizes) + i]) if roi else (0, 1)), dtype=torch.float32)
+
+    def reference(x, t):
+        for axis, matrix in matrices.items():
+            x = torch.tensordot(x, matrix, ([axis], [1])).movedim(-1, axis)
+        return x
+
+    constants = {"s": np.array(scales, np.float32)} if scales is not None else {"s": ints(*original_sizes[name])}
+    if roi:
+        constants["r"] = np.array(roi, np.float32)
+    inputs = ["xp", "r" if roi else ""] + (["s"] if scales is not None else ["", "s"])
+    operator(name, [node("Resize", inputs, ["y"], **attributes, **({"axes": list(axes)} if axes is not None else {}))],
+             x_shape, reference, constants=constants, opset=opset)
+
+
+original_sizes = {}
+
+
+def resize_to(name, x_shape, sizes, **options):
+    original_sizes[name] = sizes
+    resize(name, x_shape, sizes=sizes, **options)
+
+
+def interpolate(name, x_shape, scale, reference, **attributes):  # what PyTorch itself computes
+    operator(name, [node("Resize", ["xp", "", "s"], ["y"], **attributes)], x_shape, reference,
+             constants={"s": np.array([1, 1, *scale], np.float32)}, opset=attributes.get("antialias", 0) and 18 or 13)
+
+
+interpolate("resize_pytorch_nearest", [2, 3, 4, 3], (2, 3), lambda x, t: F.interpolate(x, scale_factor=(2, 3)),
+            coordinate_transformation_mode="asymmetric", nearest_mode="floor")
+interpolate("resize_pytorch_nearest_1d", [2, 3, 4], (2,), lambda x, t: F.interpolate(x, scale_factor=2),
+            coordinate_transformation_mode="asymmetric", nearest_mode="floor")
+interpolate("resize_pytorch_bilinear", [1, 2, 4, 3], (2, 3),
+            lambda x, t: F.interpolate(x, scale_factor=(2, 3), mode="bilinear"), mode="linear",
+            coordinate_transformation_mode="pytorch_half_pixel")
+interpolate("resize_pytorch_bilinear_corners", [1, 2, 4, 3], (2, 3),
+            lambda x, t: F.interpolate(x, scale_factor=(2, 3), mode="bilinear", align_corners=True), mode="linear",
+            coordinate_transformation_mode="align_corners")
+interpolate("resize_pytorch_bicubic", [1, 2, 4, 5], (2, 2),
+            lambda x, t: F.interpolate(x, scale_factor=2, mode="bicubic"), mode="cubic",
+            coordinate_transformation_mode="pytorch_half_pixel", cubic_coeff_a=-0.75)
+interpolate("resize_pytorch_trilinear", [1, 2, 2, 3, 3], (2, 2, 2),
+            lambda x, t: F.interpolate(x, scale_factor=2, mode="trilinear"), mode="linear",
+            coordinate_transformation_mode="pytorch_half_pixel")
+interpolate("resize_pytorch_bicubic_antialias", [1, 2, 8, 12], (0.5, 0.25),
+            lambda x, t: F.interpolate(x, scale_factor=(0.5, 0.25), mode="bicubic", antialias=True), mode="cubic",
+            antialias=1, exclude_outside=1, cubic_coeff_a=-0.5)
+for mode in ("nearest", "linear", "cubic"):
+    for coordinates in ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric"):
+        resize(f"resize_{mode}_{coordinates}_up", [1, 1, 4, 3], [1, 1, 1.6, 2.3], mode=mode,
+               coordinate_transformation_mode=coordinates)
+        resize(f"resize_{mode}_{coordinates}_down", [1, 1, 8, 9], [1, 1, 0.6, 0.45], mode=mode,
+               coordinate_transformation_mode=coordinates)
+    resize_to(f"resize_{mode}_sizes", [1, 1, 4, 6], [1, 1, 7, 5], mode=mode)
+    resize_to(f"resize_{mode}_crop", [1, 1, 5, 6], [1, 1, 4, 3], mode=mode, coordinate_transformation_mode="tf_crop_and_resize",
+              roi=[0, 0, 0.4, -0.2, 1, 1, 0.6, 0.8])
+for nearest_mode in ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil"):
+    resize(f"resize_nearest_{nearest_mode}", [1, 2, 4, 5], [1, 1, 2, 0.5], nearest_mode=nearest_mode,
+           coordinate_transformation_mode="asymmetric")
+    resize_to(f"resize_nearest_{nearest_mode}_half_pixel", [1, 2, 4, 5], [1, 1, 6, 9], nearest_mode=nearest_mode)
+resize("resize_cubic_exclude", [1, 1, 4, 5], [1, 1, 1.5, 0.6], mode="cubic", exclude_outside=1, cubic_coeff_a=-0.5)
+resize("resize_linear_antialias_edges", [1, 2, 9, 7], [1, 1, 0.4, 0.5], mode="linear", antialias=1)
+resize("resize_cubic_antialias_edges", [1, 2, 9, 8], [1, 1, 0.4, 0.5], mode="cubic", antialias=1)
+resize("resize_linear_antialias_up", [1, 2, 3, 4], [1, 1, 2, 1.5], mode="linear", antialias=1)
+resize("resize_axes", [1, 2, 4, 3], [2.0, 1.5], axes=[3, 2], mode="linear")
+resize_to("resize_axes_sizes", [1, 2, 4, 3], [6], axes=[-1 + 4])
+for policy in ("not_larger", "not_smaller"):
+    resize_to(f"resize_{policy}", [1, 2, 4, 6], [7, 8], axes=[2, 3], mode="linear", keep_aspect_ratio_policy=policy)
+resize_to("resize_to_one", [1, 2, 4, 3], [1, 2, 1, 1], mode="linear", coordinate_transformation_mode="align_corners")
+operator("upsample", [node("Upsample", ["xp", "s"], ["y"], mode="nearest")], [1, 2, 3, 2],
+         lambda x, t: F.interpolate(x, scale_factor=(2, 3)), constants={"s": np.array([1, 1, 2, 3], np.float32)}, opset=9)
 
 # --- Matrix products --------------------------------------------------------------------------------------------------
 
