@@ -9,6 +9,7 @@
 #include "engine/analysis/session.h"
 #include "engine/cli/yaml.h"
 #include "engine/report/report.h"
+#include "engine/training/coverage.h"
 
 namespace {
 
@@ -146,6 +147,8 @@ int main(int argc, char** argv) {
   CLI::App* presets = app.add_subcommand("hardware", "list the accelerator presets, or print one");
   presets->add_option("NAME", preset, "a preset's name");
 
+  CLI::App* operators = app.add_subcommand("operators", "which ONNX operators have a gradient (Markdown)");
+
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
@@ -154,6 +157,7 @@ int main(int argc, char** argv) {
 
   int usage = 0;
   std::vector<monet::Diagnostic> problems = monet::problems_of([&] {
+    if (*operators) return write_output("-", monet::operators_markdown());
     if (*presets) {
       for (const monet::Preset& p : monet::hardware_presets()) {
         if (preset == p.name) return write_output("-", p.json);
