@@ -11,6 +11,8 @@ namespace {
 float original(const std::string& mode, const ResizedAxis& axis, float at) {
   float in = static_cast<float>(axis.in), out = static_cast<float>(axis.out);
   if (mode == "asymmetric") return at / axis.scale;
+  // Of opset 11 alone, but neither the converter nor runtimes change it.
+  if (mode == "tf_half_pixel_for_nn") return (at + 0.5f) / axis.scale;
   if (mode == "pytorch_half_pixel") return out > 1 ? (at + 0.5f) / axis.scale - 0.5f : 0.0f;
   if (mode == "align_corners") return out > 1 ? at * (in - 1) / (out - 1) : 0.0f;
   if (mode == "tf_crop_and_resize") {
