@@ -16,6 +16,7 @@ namespace {
 constexpr int kBatchNormTrainingMode = 14;  // opset that made training mode an attribute
 constexpr int kIsTestRemoved = 7;           // opset that dropped is_test
 constexpr int kShapesNeeded = 13;           // adapters up to this opset look at ranks
+constexpr int kSlopesBroadcast = 7;         // opset from which PRelu broadcasts its slopes as numpy would
 
 void remove_attribute(::onnx::NodeProto& n, const std::string& name) {
   auto& list = *n.mutable_attribute();
@@ -90,6 +91,44 @@ std::string reason(const std::string& text) {
   return line;
 }
 
+// Below opset 7 PRelu takes one slope a channel, from then on slopes broadcast from the last dimension. The converter
+// changes nothing there: slopes become [C, 1, ...] here. Requires ranks of all tensors (add_ranks).
+void align_slopes(::onnx::GraphProto& graph) {
+  std::map<std::string, const ::onnx::TensorShapeProto*> shapes;
+  std::set<std::string> names;
+  for (const auto* list : {&graph.input(), &graph.value_info()})
+    for (const auto& v : *list)
+      if (v.type().tensor_type().has_shape()) shapes[v.name()] = &v.type().tensor_type().shape();
+  std::map<std::string, Shape> stored;
+  for (const auto& t : graph.initializer()) stored[t.name()] = shape_of(t);
+  for (const auto& n : graph.node()) names.insert(n.output().begin(), n.output().end());
+  auto one_for_each_channel = [&](const std::string& slope) {
+    if (auto t = stored.find(slope); t != stored.end()) return t->second.size() == 1 && t->second[0] != 1;
+    auto type = shapes.find(slope);
+    return type != shapes.end() && type->second->dim_size() == 1 && type->second->dim(0).dim_value() != 1;
+  };
+  google::protobuf::RepeatedPtrField<::onnx::NodeProto> nodes;
+  for (auto& n : *graph.mutable_node()) {
+    bool slopes = n.op_type() == "PRelu" && n.domain().empty() && one_for_each_channel(n.input(1));
+    auto x = slopes ? shapes.find(n.input(0)) : shapes.end();
+    if (x != shapes.end() && x->second->dim_size() > 2) {
+      ::onnx::NodeProto& unsqueeze = *nodes.Add();
+      unsqueeze.set_op_type("Unsqueeze");
+      unsqueeze.add_input(n.input(1));
+      std::string name = n.input(1) + "_per_channel";
+      while (!names.insert(name).second) name += "_";
+      unsqueeze.add_output(name);
+      auto* axes = unsqueeze.add_attribute();
+      axes->set_name("axes");
+      axes->set_type(::onnx::AttributeProto::INTS);
+      for (int axis = 1; axis < x->second->dim_size() - 1; ++axis) axes->add_ints(axis);
+      n.set_input(1, name);
+    }
+    nodes.Add()->Swap(&n);
+  }
+  graph.mutable_node()->Swap(&nodes);
+}
+
 }  // namespace
 
 std::vector<TrainingNorm> cut_training_norms(::onnx::ModelProto& model) {
@@ -122,6 +161,7 @@ void convert(::onnx::ModelProto& model, const std::vector<TrainingNorm>& norms, 
     auto outputs = model.graph().output();
     try {
       if (opset < kShapesNeeded) add_ranks(model);  // the adapters will say what they miss
+      if (opset < kSlopesBroadcast) align_slopes(*model.mutable_graph());
       model = convert_opset(model, opset);
     } catch (const std::exception& error) {
       throw Refusal({"not-convertible",

@@ -116,7 +116,8 @@ class Pass {
 
   bool infer_types(NodeProto& n, int index, const OpSchema& schema) {
     bool is_call = !schema.has_type_and_shape_inference_function() && schema.HasFunction();
-    if (is_call) add_default_attributes(schema, n);
+    // ONNX's inference of STFT takes an absent `onesided` for 0, its schema for 1.
+    if (is_call || (n.op_type() == "STFT" && n.domain().empty())) add_default_attributes(schema, n);
     ::onnx::shape_inference::InferenceContextImpl context(n, types_, data_, sparse_, options_, &shape_data_, &context_);
     try {
       if (schema.has_type_and_shape_inference_function()) {

@@ -72,6 +72,30 @@ class Table {
 
 }  // namespace
 
+std::vector<ImportRefusal> import_refusals() {
+  constexpr const char* kData = "the shape of its output depends on the data; every dimension must be a number";
+  constexpr const char* kOther = "sequences, maps and optionals are no tensors";
+  constexpr const char* kTrips = "its outputs grow by a number of trips that depends on the data";
+  return {
+      {"unsupported-type", "", kOther},
+      {"unsupported-type", "If", kOther},
+      {"unsupported-type", "SequenceConstruct", kOther},
+      {"unsupported-type", "SequenceEmpty", kOther},
+      {"unsupported-type", "SplitToSequence", kOther},
+      {"unknown-shape", "Compress", kData},
+      {"unknown-shape", "Loop", kTrips},
+      {"unknown-shape", "MaxUnpool", "ONNX infers no shape from an output_shape given as an input"},
+      {"unknown-shape", "NonMaxSuppression", kData},
+      {"unknown-shape", "NonZero", kData},
+      {"unknown-shape", "StringNormalizer", kData},
+      {"unknown-shape", "Unique", kData},
+      {"unknown-shape", "ai.onnx.preview.training.Gradient",
+       "ONNX infers no shapes of it; it asks a runtime for gradients"},
+      {"shape-error", "Scan",
+       "Scan of opset 8, with a batch dimension of its own, which ONNX's converter does not know"},
+  };
+}
+
 std::vector<OperatorCoverage> operator_coverage() { return Table().rows(); }
 
 std::string operators_markdown() {
@@ -95,6 +119,12 @@ std::string operators_markdown() {
   text += ".\n\n| operator | since opset | gradient | note |\n|---|---|---|---|\n";
   for (const OperatorCoverage& row : rows)
     text += "| " + row.op + " | " + std::to_string(row.since) + " | " + name(row.coverage) + " | " + row.note + " |\n";
+  text +=
+      "\n## What import refuses\n\n"
+      "Valid models that are refused before any gradient is asked for.\n\n"
+      "| operator | refused as | reason |\n|---|---|---|\n";
+  for (const ImportRefusal& r : import_refusals())
+    text += "| " + (r.op.empty() ? "(inputs)" : r.op) + " | " + r.code + " | " + r.reason + " |\n";
   return text;
 }
 

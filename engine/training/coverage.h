@@ -24,7 +24,15 @@ struct OperatorCoverage {
 // Every operator of ai.onnx at opset 22, by name.
 std::vector<OperatorCoverage> operator_coverage();
 
-// The table with its counts, as Markdown.
+// A kind of model that import refuses although ONNX allows it.
+struct ImportRefusal {
+  std::string code;  // of the diagnostic
+  std::string op;    // the operator it names; empty: the model's inputs
+  std::string reason;
+};
+std::vector<ImportRefusal> import_refusals();
+
+// Both tables with their counts, as Markdown.
 std::string operators_markdown();
 
 }  // namespace monet
