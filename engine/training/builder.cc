@@ -168,16 +168,21 @@ TensorId Builder::binary(const char* op, TensorId a, TensorId b) {
 
 TensorId Builder::scaled(TensorId a, double factor) { return factor == 1 ? a : mul(a, scalar(factor, dtype(a))); }
 
-TensorId Builder::greater(TensorId a, TensorId b) {
-  return emit_as(DType::boolean, "Greater", {a, b}, broadcast(shape(a), shape(b)));
+TensorId Builder::compare(const char* op, TensorId a, TensorId b) {
+  return emit_as(DType::boolean, op, {a, b}, broadcast(shape(a), shape(b)));
 }
 
-TensorId Builder::less(TensorId a, TensorId b) {
-  return emit_as(DType::boolean, "Less", {a, b}, broadcast(shape(a), shape(b)));
+TensorId Builder::where(TensorId mask, TensorId a, TensorId b) {
+  return emit_as(dtype(a), "Where", {mask, a, b}, broadcast(shape(mask), broadcast(shape(a), shape(b))));
 }
 
-TensorId Builder::keep_where(TensorId mask, TensorId value) {
-  return emit_as(dtype(value), "Where", {mask, value, scalar(0, dtype(value))}, broadcast(shape(mask), shape(value)));
+TensorId Builder::keep_where(TensorId mask, TensorId value) { return where(mask, value, scalar(0, dtype(value))); }
+
+TensorId Builder::clear_where(TensorId mask, TensorId value) { return where(mask, scalar(0, dtype(value)), value); }
+
+TensorId Builder::cast(TensorId a, DType type) {
+  if (dtype(a) == type) return a;
+  return emit_as(type, "Cast", {a}, shape(a), {{"to", static_cast<int64_t>(type)}});
 }
 
 TensorId Builder::reshape(TensorId a, const Shape& to) {

@@ -44,6 +44,9 @@ class Table {
     OperatorCoverage row{.op = info.name, .since = info.since};
     if (find_gradient_rule("", info.name)) {
       row.coverage = Coverage::rule;
+    } else if (const char* reason = gradient_stops("", info.name)) {
+      row.coverage = Coverage::stops;
+      row.note = reason;
     } else if (!info.has_float_output) {
       row.coverage = Coverage::stops;
       row.note = "its outputs are no floating-point numbers";

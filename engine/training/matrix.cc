@@ -1,5 +1,5 @@
-// Gradients of Gemm and MatMul. Products by transposed operands are Gemm's transA and transB wherever the operands are
-// matrices, so that no transposed copy is made.
+// Gradients of matrix operators: Gemm, MatMul, Det. Products by transposed operands are Gemm's transA and transB
+// wherever the operands are matrices, so that no transposed copy is made.
 #include <numeric>
 
 #include "engine/training/gradient_rules.h"
@@ -88,6 +88,41 @@ void matmul_gradient(Backward& g) {
     }
     g.give(operand, b.reshape(gradient, g.shape(g.input(operand))));
   }
+}
+
+// The derivative of a determinant by an element is the element's cofactor: a determinant again, of the matrix without
+// the element's row and column, with a sign. No inverse is needed (ONNX has none), and singular matrices need no care.
+// All minors are gathered at once: size^4 elements, so the size is limited.
+void det_gradient(Backward& g) {
+  constexpr int64_t kMaxSize = 16;  // the table of the minors' places has 57,600 entries then
+  Builder& b = g.b;
+  Shape x = g.shape(g.input(0));
+  int64_t n = x.back();
+  if (n > kMaxSize) {
+    return g.refuse("its matrices have " + std::to_string(n) + " rows",
+                    "determinants have a gradient up to " + std::to_string(kMaxSize) + " rows");
+  }
+  if (elements(x) == 0) return g.give(0, b.filled(x, 0, b.dtype(g.gradient())));
+  int64_t batch = elements(x) / (n * n);
+  DType type = b.dtype(g.gradient());
+  TensorId dx = b.reshape(g.gradient(), {batch, 1, 1});
+  if (n > 1) {
+    std::vector<int64_t> places;
+    std::vector<double> signs;
+    for (int64_t row = 0; row < n; ++row)
+      for (int64_t column = 0; column < n; ++column) {
+        signs.push_back((row + column) % 2 ? -1 : 1);
+        for (int64_t i = 0; i < n; ++i)
+          for (int64_t j = 0; j < n; ++j)
+            if (i != row && j != column) places.push_back(i * n + j);
+      }
+    TensorId flat = b.reshape(g.input(0), {batch, n * n});
+    TensorId table = b.reshape(b.ints(places), {n, n, n - 1, n - 1});
+    TensorId minors = b.emit("Gather", {flat, table}, {batch, n, n, n - 1, n - 1}, {{"axis", int64_t{1}}});
+    TensorId cofactors = b.mul(b.emit("Det", {minors}, {batch, n, n}), b.floats(signs, {n, n}, type));
+    dx = b.mul(dx, cofactors);
+  }
+  g.give(0, b.reshape(dx, x));
 }
 
 }  // namespace monet

@@ -1,6 +1,8 @@
 // Gradients of operators that move elements without changing them.
 #include <algorithm>
+#include <cstdlib>
 #include <numeric>
+#include <utility>
 
 #include "engine/training/gradient_rules.h"
 
@@ -29,6 +31,130 @@ void concat_gradient(Backward& g) {
     at += size;
   }
 }
+
+// The outputs' gradients side by side, zeros where none flows in.
+void split_gradient(Backward& g) {
+  Builder& b = g.b;
+  Shape x = g.shape(g.input(0));
+  int64_t axis = attribute(g.node, "axis", int64_t{0});
+  if (axis < 0) axis += static_cast<int64_t>(x.size());
+  std::vector<TensorId> parts;
+  for (size_t i = 0; i < g.node.outputs.size(); ++i) {
+    if (g.output(i) == kNone) {
+      return g.refuse("its output " + std::to_string(i) + " has no name", "export the model with all outputs named");
+    }
+    TensorId dy = g.gradient(i);
+    parts.push_back(dy != kNone ? dy : b.filled(g.shape(g.output(i)), 0, b.dtype(g.output(i))));
+  }
+  g.give(0, parts.size() == 1 ? parts[0] : b.emit("Concat", parts, x, {{"axis", axis}}));
+}
+
+void expand_gradient(Backward& g) { g.give_reduced(0, g.gradient()); }
+
+// Every copy's gradient: dY as [..., repeats, size, ...], summed over the repeats.
+void tile_gradient(Backward& g) {
+  Builder& b = g.b;
+  Shape x = g.shape(g.input(0)), y = g.shape(g.gradient()), copies;
+  if (elements(y) == 0) return g.give(0, b.filled(x, 0, b.dtype(g.gradient())));
+  std::vector<int64_t> axes;
+  for (size_t i = 0; i < x.size(); ++i) {
+    if (y[i] != x[i]) {
+      axes.push_back(static_cast<int64_t>(copies.size()));
+      copies.push_back(y[i] / x[i]);
+    }
+    copies.push_back(x[i]);
+  }
+  TensorId dy = b.reshape(g.gradient(), copies);
+  g.give(0, axes.empty() ? dy : b.reduce("ReduceSum", dy, axes, false));
+}
+
+namespace {
+
+// Elements `step` apart along the axis, zeros between and `step - 1` of them behind.
+TensorId spaced(Builder& b, TensorId a, int64_t axis, int64_t step) {
+  Shape column = b.shape(a), result = column;
+  column.insert(column.begin() + axis + 1, 1);
+  Shape wide = column;
+  wide[axis + 1] = step;
+  result[axis] *= step;
+  std::vector<int64_t> pads(2 * column.size(), 0);
+  pads[column.size() + axis + 1] = step - 1;
+  return b.reshape(b.emit("Pad", {b.reshape(a, column), b.ints(pads)}, wide), result);
+}
+
+}  // namespace
+
+// The inverse movements, from the last to the first: reversed axes back, spaced out by the step, padded to the size.
+void slice_gradient(Backward& g) {
+  Builder& b = g.b;
+  TensorId dx = g.gradient();
+  Shape x = g.shape(g.input(0)), y = g.shape(dx);
+  int64_t rank = static_cast<int64_t>(x.size());
+  std::vector<int64_t> starts = integers(g.tensor(g.input(1))), axes(starts.size()), steps(starts.size(), 1);
+  std::iota(axes.begin(), axes.end(), 0);
+  if (g.input(3) != kNone) axes = integers(g.tensor(g.input(3)));
+  if (g.input(4) != kNone) steps = integers(g.tensor(g.input(4)));
+  if (static_cast<int64_t>(starts.size()) != elements(g.shape(g.input(1))) || axes.size() != starts.size() ||
+      steps.size() != starts.size()) {
+    return g.refuse("its starts, axes or steps are not constants", "export the model with fixed slices");
+  }
+  if (elements(y) == 0) return g.give(0, b.filled(x, 0, b.dtype(dx)));
+
+  std::vector<int64_t> reversed, pads(2 * rank, 0);
+  std::vector<std::pair<int64_t, int64_t>> spacings;  // axis, step
+  for (size_t i = 0; i < axes.size(); ++i) {
+    int64_t axis = axes[i] < 0 ? axes[i] + rank : axes[i];
+    int64_t size = x[axis], step = steps[i], count = y[axis];
+    int64_t start = std::clamp<int64_t>(starts[i] < 0 ? starts[i] + size : starts[i], 0, step < 0 ? size - 1 : size);
+    if (step < 0) reversed.push_back(axis);
+    int64_t apart = count == 1 ? 1 : std::abs(step);  // the step after the only element does not matter
+    if (apart > 1) spacings.emplace_back(axis, apart);
+    int64_t low = step < 0 ? start - (count - 1) * apart : start;
+    pads[axis] = low;
+    pads[rank + axis] = size - low - count * apart;  // negative where zeros of the spacing stand out
+  }
+  if (!reversed.empty()) {
+    std::vector<int64_t> from(reversed.size(), -1), beyond, back(reversed.size(), -1);
+    for (int64_t axis : reversed) beyond.push_back(-y[axis] - 1);  // before the first element
+    dx = b.emit("Slice", {dx, b.ints(from), b.ints(beyond), b.ints(reversed), b.ints(back)}, y);
+  }
+  for (auto [axis, step] : spacings) dx = spaced(b, dx, axis, step);
+  if (std::any_of(pads.begin(), pads.end(), [](int64_t pad) { return pad != 0; }))
+    dx = b.emit("Pad", {dx, b.ints(pads)}, x);
+  g.give(0, dx);
+}
+
+// SpaceToDepth undoes the depth-column-row order; the column-row-depth order has no operator for its inverse.
+void depth_to_space_gradient(Backward& g) {
+  Builder& b = g.b;
+  int64_t block = attribute(g.node, "blocksize", int64_t{1});
+  Shape x = g.shape(g.input(0));
+  if (attribute(g.node, "mode", "DCR") == "DCR")
+    return g.give(0, b.emit("SpaceToDepth", {g.gradient()}, x, {{"blocksize", block}}));
+  TensorId blocks = b.reshape(g.gradient(), {x[0], x[1] / (block * block), x[2], block, x[3], block});
+  g.give(0, b.reshape(b.transpose(blocks, {0, 1, 3, 5, 2, 4}), x));
+}
+
+void space_to_depth_gradient(Backward& g) {
+  int64_t block = attribute(g.node, "blocksize", int64_t{1});
+  g.give(0, g.b.emit("DepthToSpace", {g.gradient()}, g.shape(g.input(0)), {{"blocksize", block}}));
+}
+
+namespace {
+
+// The operator itself, with its other inputs and attributes, applied to the gradient.
+void give_same_operator(Backward& g) {
+  std::vector<TensorId> inputs = g.node.inputs;
+  inputs[0] = g.gradient();
+  g.give(0, g.b.emit(g.node.op.c_str(), inputs, g.shape(g.input(0)), g.node.attributes));
+}
+
+}  // namespace
+
+void trilu_gradient(Backward& g) { give_same_operator(g); }
+
+// Reversing twice changes nothing.
+void reverse_sequence_gradient(Backward& g) { give_same_operator(g); }
 
 namespace {
 

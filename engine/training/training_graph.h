@@ -47,6 +47,7 @@ struct TrainingGraph {
 // Throws Refusal listing every operator on the path without a gradient rule, every unmatched pattern, a missing output.
 TrainingGraph build_training_graph(const Graph& forward, const TrainingOptions& options);
 
+// Whether training knows what to do with the operator: it has a gradient rule, or stops the gradient by definition.
 bool has_gradient_rule(const std::string& domain, const std::string& op);
 
 // Parameters of a forward graph whether or not its training graph can be built: float parameters, running statistics of

@@ -1,10 +1,12 @@
 #include "engine/workload/operations.h"
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string_view>
 
 #include "engine/ir/saturating.h"
+#include "engine/training/einsum.h"
 #include "engine/workload/work.h"
 
 namespace monet {
@@ -89,7 +91,7 @@ const std::map<std::string_view, Cost>& table() {
     {"ReverseSequence", {}}, {"Shape", {}}, {"Size", {}}, {"Slice", {}}, {"SpaceToDepth", {}}, {"Split", {}},
     {"Squeeze", {}}, {"Tile", {}}, {"Transpose", {}}, {"Trilu", {}}, {"Unsqueeze", {}},
     // By attributes and shapes, in special_cost.
-    {"AveragePool", {}}, {"BatchNormalization", {}}, {"LRN", {}}, {"LpPool", {}}, {"Max", {}}, {"MaxPool", {}},
+    {"AveragePool", {}}, {"BatchNormalization", {}}, {"Det", {}}, {"Einsum", {}}, {"LRN", {}}, {"LpPool", {}}, {"Max", {}}, {"MaxPool", {}},
     {"Mean", {}}, {"Min", {}}, {"Resize", {}}, {"Scatter", {}}, {"ScatterElements", {}}, {"ScatterND", {}}, {"Sum", {}},
     {"Upsample", {}},
   };
@@ -134,12 +136,40 @@ int64_t resize_cost(const Graph& graph, const Node& node) {
   return mode == "linear" ? 3 * ((int64_t{1} << axes) - 1) : axes == 0 ? 0 : 2 * (int64_t{1} << (2 * axes));
 }
 
+// One multiplication per further operand at every point of the space that the letters span, and one addition if letters
+// are summed.
+int64_t einsum_cost(const Graph& graph, const Node& node) {
+  std::optional<EinsumTerms> terms = einsum_terms(graph, node);
+  if (!terms) return 0;
+  int64_t points = 1;
+  for (auto [letter, size] : terms->sizes) points = saturating_multiply(points, size);
+  bool sums = terms->output.size() < terms->sizes.size();
+  return saturating_multiply(points, static_cast<int64_t>(terms->inputs.size()) - 1 + sums);
+}
+
+// Per matrix of n rows: elimination, one division and 2 (n - k) operations per row below each of n pivots, about
+// 2/3 n^3, exactly (n - 1) n (2 n - 1) / 3 + n (n - 1) / 2 divisions; then the product of the pivots.
+int64_t det_cost(const Graph& graph, const Node& node) {
+  const Shape& shape = shape_at(graph, node.inputs, 0);
+  int64_t n = shape.empty() ? 0 : shape.back();
+  int64_t below = saturating_multiply(n, n - 1);
+  int64_t matrix = saturating_add(saturating_multiply(below, saturating_add(n, n - 1)) / 3,
+                                  saturating_add(saturating_multiply(below / 2, kDiv), n - 1));
+  return n > 0 ? saturating_multiply(elements_at(graph, node.outputs, 0), matrix) : 0;
+}
+
 }  // namespace
 
 bool is_elementwise(const Node& node) {
   static const std::set<std::string_view> kElementwise = {"Abs",
+                                                          "Acos",
+                                                          "Acosh",
                                                           "Add",
                                                           "And",
+                                                          "Asin",
+                                                          "Asinh",
+                                                          "Atan",
+                                                          "Atanh",
                                                           "BitShift",
                                                           "BitwiseAnd",
                                                           "BitwiseNot",
@@ -152,6 +182,7 @@ bool is_elementwise(const Node& node) {
                                                           "Clip",
                                                           "ConstantOfShape",
                                                           "Cos",
+                                                          "Cosh",
                                                           "DequantizeLinear",
                                                           "Div",
                                                           "Dropout",
@@ -193,6 +224,7 @@ bool is_elementwise(const Node& node) {
                                                           "Sigmoid",
                                                           "Sign",
                                                           "Sin",
+                                                          "Sinh",
                                                           "Softplus",
                                                           "Softsign",
                                                           "Sqrt",
@@ -246,6 +278,8 @@ int64_t operations(const Graph& graph, NodeId id) {
     int64_t window = attribute(node, "size", int64_t{1});
     return saturating_multiply(out, saturating_add(window > 0 ? window : 0, 3 + kPow + kDiv));
   }
+  if (op == "Einsum") return einsum_cost(graph, node);
+  if (op == "Det") return det_cost(graph, node);
   if (op == "Resize" || op == "Upsample") return saturating_multiply(out, resize_cost(graph, node));
   if (op == "Scatter" || op == "ScatterElements" || op == "ScatterND") {
     bool combines = attribute(node, "reduction", "none") != "none";

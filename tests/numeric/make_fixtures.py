@@ -46,13 +46,14 @@ def loss_of(kind, y, label, class_axis):
 
 def add_case(name, model, x, forward, parameters, buffers=None, loss="mse", class_axis=1, classes=None, optimizers=(),
              frozen=False, label=None, compare_loss=True, compare_not=(),
-             mask_gradients=False):
+             mask_gradients=False, run_opset=None):
     """forward(x) -> y reads `parameters` and `buffers` (name -> tensor). mask_gradients: PyTorch's gradients hold for
-    the elements that the model's dropout keeps, the others' are zero."""
+    the elements that the model's dropout keeps, the others' are zero. run_opset: what the exported graph is declared
+    as, for operators that ONNX Runtime has no kernel of at opset 22."""
     buffers = buffers or {}
     trained = {k: v for k, v in parameters.items() if v.requires_grad}
     case = {"name": name, "model": base64.b64encode(model).decode(), "loss": loss, "frozen": frozen,
-            "compare_loss": compare_loss, "mask_gradients": mask_gradients,
+            "compare_loss": compare_loss, "mask_gradients": mask_gradients, **({"run_opset": run_opset} if run_opset else {}),
             "inputs": {"x": pack(x)},
             "parameters": {k: pack(v) for k, v in parameters.items()},
             "buffers": {k: pack(v) for k, v in buffers.items()}}
@@ -377,6 +378,35 @@ for size, shape in ((3, [2, 5, 3, 2]), (1, [1, 3, 2, 2]), (5, [2, 3, 3, 3])):
 operator("lrn_default", [node("LRN", ["xp"], ["y"], size=3)], [1, 4, 2, 2],
          lambda x, t: local_response(x, 3, 1e-4, 0.75, 1.0))
 
+# --- Functions of one number ------------------------------------------------------------------------------------------
+
+def function(name, op, reference, low=-2.0, high=2.0, opset=16, **attributes):
+    """op on values between low and high; p is 0, so that none leaves that range."""
+    values = low + (high - low) * torch.rand([3, 5], generator=torch.Generator().manual_seed(len(cases)))
+    operator(name, [node(op, ["xp"], ["y"], **attributes)], [3, 5], lambda x, t: reference(x), {"p": torch.zeros(3, 5)},
+             x=values, opset=opset)
+
+
+for op, reference, low, high in (
+        ("Neg", torch.neg, -2, 2), ("Abs", torch.abs, -2, 2), ("Exp", torch.exp, -2, 2), ("Log", torch.log, 0.2, 3),
+        ("Sqrt", torch.sqrt, 0.2, 3), ("Reciprocal", torch.reciprocal, 0.4, 3), ("Erf", torch.erf, -2, 2),
+        ("Sin", torch.sin, -3, 3), ("Cos", torch.cos, -3, 3), ("Tan", torch.tan, -1.2, 1.2),
+        ("Asin", torch.asin, -0.9, 0.9), ("Acos", torch.acos, -0.9, 0.9), ("Atan", torch.atan, -3, 3),
+        ("Sinh", torch.sinh, -2, 2), ("Cosh", torch.cosh, -2, 2), ("Tanh", torch.tanh, -2, 2),
+        ("Asinh", torch.asinh, -3, 3), ("Acosh", torch.acosh, 1.2, 4), ("Atanh", torch.atanh, -0.9, 0.9)):
+    function(op.lower(), op, reference, low, high)
+for kind, exponent in (("square", 2.0), ("cube", 3.0), ("root", 0.5), ("inverse", -1.0), ("one", 1.0), ("zero", 0.0)):
+    known = node("Constant", [], ["e"], value=numpy_helper.from_array(np.float32(exponent)))
+    operator(f"pow_{kind}", [known, node("Pow", ["xp", "e"], ["y"])], [2, 3], lambda x, t: x ** exponent,
+             {"p": torch.zeros(2, 3)}, x=torch.rand(2, 3) + 0.5)
+operator("pow_integer", [node("Pow", ["xp", "e"], ["y"])], [2, 3], lambda x, t: x ** torch.tensor([0.0, 2.0, 3.0]),
+         constants={"e": np.array([0, 2, 3], np.int64)})
+operator("pow_both", [node("Pow", ["xp", "e"], ["y"])], [2, 3, 2], lambda x, t: x ** t["e"],
+         {"p": torch.zeros(2, 3, 2), "e": [3, 1]}, x=torch.rand(2, 3, 2) + 0.5)
+# A base of 0: 0 ** 0 and 0 ** 2 have no slope in the exponent, and 0 ** 0 none in the base.
+operator("pow_of_zero", [node("Pow", ["xp", "e"], ["y"])], [4], lambda x, t: x ** t["e"],
+         {"p": torch.zeros(4), "e": torch.tensor([0.0, 2.0, 2.0, 0.0])}, x=torch.tensor([0.0, 0.0, 1.5, 2.0]))
+
 # --- Activations ------------------------------------------------------------------------------------------------------
 
 operator("relu", [node("Relu", ["xp"], ["y"])], [3, 7], lambda x, t: x.relu())
@@ -388,6 +418,44 @@ operator("clip_high", [node("Clip", ["xp", "", "high"], ["y"])], [4, 7], lambda 
          constants={"high": np.float32(0.3)})
 operator("clip_nothing", [node("Clip", ["xp"], ["y"])], [4, 3], lambda x, t: x * 1)
 operator("sigmoid", [node("Sigmoid", ["xp"], ["y"])], [3, 7], lambda x, t: x.sigmoid())
+
+at_kinks = torch.tensor([[-4.0, -3.0, -1.0, -0.5, 0.0, 0.5], [0.25, 1.0, 2.0, 2.5, 3.0, 4.0]])
+
+
+def activation(name, op, reference, opset=16, kinks=True, **attributes):
+    """On random values and, where both sides have agreed on a slope there, at the kinks."""
+    function(name, op, reference, -4, 4, opset, **attributes)
+    if kinks:
+        operator(f"{name}_at_kinks", [node(op, ["xp"], ["y"], **attributes)], [2, 6], lambda x, t: reference(x),
+                 {"p": torch.zeros(2, 6)}, x=at_kinks, opset=opset)
+
+
+activation("gelu", "Gelu", F.gelu, opset=20)
+activation("gelu_tanh", "Gelu", lambda x: F.gelu(x, approximate="tanh"), opset=20, approximate="tanh")
+activation("elu", "Elu", F.elu)
+activation("elu_alpha", "Elu", lambda x: F.elu(x, 0.3), alpha=0.3)
+activation("elu_negative_alpha", "Elu", lambda x: torch.where(x > 0, x, -0.5 * torch.expm1(x)), kinks=False, alpha=-0.5)
+activation("selu", "Selu", F.selu)
+activation("selu_own", "Selu", lambda x: torch.where(x > 0, 2.0 * x, 2.0 * 0.5 * torch.expm1(x)), kinks=False, alpha=0.5,
+           gamma=2.0)
+activation("celu", "Celu", F.celu)
+activation("celu_alpha", "Celu", lambda x: F.celu(x, 0.7), alpha=0.7)
+activation("leaky_relu", "LeakyRelu", F.leaky_relu)
+activation("leaky_relu_negative", "LeakyRelu", lambda x: F.leaky_relu(x, -0.4), alpha=-0.4)
+activation("hard_sigmoid", "HardSigmoid", lambda x: (0.2 * x + 0.5).clamp(0, 1), kinks=False)
+activation("hard_sigmoid_sixth", "HardSigmoid", F.hardsigmoid, alpha=1 / 6)
+activation("hard_swish", "HardSwish", F.hardswish, kinks=False)
+activation("mish", "Mish", F.mish, opset=18)
+activation("softplus", "Softplus", F.softplus)
+activation("softsign", "Softsign", F.softsign)
+activation("thresholded_relu", "ThresholdedRelu", lambda x: F.threshold(x, 0.5, 0), alpha=0.5)
+activation("thresholded_relu_below", "ThresholdedRelu", lambda x: F.threshold(x, -1.5, 0), alpha=-1.5)
+activation("shrink_hard", "Shrink", F.hardshrink)
+activation("shrink_soft", "Shrink", F.softshrink, lambd=0.5, bias=0.5)
+activation("shrink_jump", "Shrink", lambda x: torch.where(x.abs() > 0.5, x - x.sign() * 1.5, 0 * x), lambd=0.5, bias=1.5)
+for kind, shape in {"one": [1], "channel": [3, 1], "full": [2, 3, 4]}.items():
+    operator(f"prelu_{kind}", [node("PRelu", ["xp", "w"], ["y"])], [2, 3, 4], lambda x, t: torch.where(x > 0, x, t["w"] * x),
+             {"w": shape})
 for axis in (-1, 0, 1):
     name = {-1: "last", 0: "first", 1: "second"}[axis]
     operator(f"softmax_{name}", [node("Softmax", ["xp"], ["y"], axis=axis)], [2, 3, 4], lambda x, t: x.softmax(axis))
@@ -415,6 +483,35 @@ for op, function in arithmetic.items():
                  {"w": far_from_zero.clone()})
     operator(f"{op.lower()}_swapped", [node("Sigmoid", ["xp"], ["s"]), node(op, ["w", "s"], ["y"])], [2, 1, 4],
              lambda x, t: function(t["w"], x.sigmoid()), {"w": [3, 1]})
+operator("mod_float", [node("Mod", ["xp", "w"], ["y"], fmod=1)], [2, 3, 4], lambda x, t: torch.fmod(x * 1, t["w"]),
+         {"p": torch.zeros(2, 3, 4), "w": torch.rand(3, 1) + 0.3}, x=torch.rand(2, 3, 4) * 8 - 4)
+for op, fold in (("Sum", sum), ("Mean", lambda v: sum(v) / len(v))):
+    operator(f"{op.lower()}_variadic", [node(op, ["xp", "v", "w"], ["y"])], [2, 3, 4], lambda x, t: fold([x, t["v"], t["w"]]),
+             {"v": [3, 1], "w": [5, 1, 3, 4]})
+    operator(f"{op.lower()}_single", [node(op, ["xp"], ["y"])], [2, 3], lambda x, t: x * 1)
+for op, two, many in (("Max", torch.maximum, torch.amax), ("Min", torch.minimum, torch.amin)):
+    whole = torch.randint(-2, 3, [2, 3, 4]).float()  # integers, so that many tie
+    operator(f"{op.lower()}_two", [node(op, ["xp", "w"], ["y"])], [2, 3, 4], lambda x, t: two(x, t["w"]),
+             {"p": torch.zeros(2, 3, 4), "w": torch.randint(-2, 3, [3, 1]).float()}, x=whole)
+    operator(f"{op.lower()}_three", [node(op, ["xp", "v", "w"], ["y"])], [2, 3, 4],
+             lambda x, t: many(torch.stack(torch.broadcast_tensors(x, t["v"], t["w"])), 0),
+             {"p": torch.zeros(2, 3, 4), "v": torch.randint(-2, 3, [4]).float(),
+              "w": torch.randint(-2, 3, [2, 2, 1, 4]).float()}, x=whole)
+    operator(f"{op.lower()}_one", [node(op, ["xp"], ["y"])], [2, 3], lambda x, t: x * 1)
+mask = np.array([[True], [False], [True]])
+operator("where", [node("Where", ["m", "xp", "w"], ["y"])], [2, 1, 4], lambda x, t: torch.where(torch.tensor(mask), x, t["w"]),
+         {"w": [1]}, {"m": mask})
+operator("cast_there_and_back", [node("Cast", ["xp"], ["d"], to=TensorProto.DOUBLE), node("Exp", ["d"], ["s"]),
+                                 node("Cast", ["s"], ["y"], to=TensorProto.FLOAT)], [2, 3],
+         lambda x, t: x.double().exp().float())
+operator("cast_like", [node("Cast", ["w"], ["d"], to=TensorProto.DOUBLE), node("CastLike", ["xp", "d"], ["l"]),
+                       node("Mul", ["l", "d"], ["m"]), node("Cast", ["m"], ["y"], to=TensorProto.FLOAT)], [2, 3],
+         lambda x, t: (x.double() * t["w"].double()).float(), {"w": [3]})
+# What stops the gradient by definition cuts its path and no other.
+operator("stopped_paths", [node("Sign", ["xp"], ["a"]), node("Floor", ["xp"], ["b"]), node("ArgMax", ["xp"], ["i"], axis=1),
+                           node("Cast", ["i"], ["c"], to=TensorProto.FLOAT), node("Greater", ["xp", "a"], ["g"]),
+                           node("Where", ["g", "xp", "b"], ["d"]), node("Sum", ["a", "b", "c", "d"], ["y"])], [3, 4],
+         lambda x, t: x.sign() + x.floor() + x.argmax(1, keepdim=True) + torch.where(x > x.sign(), x, x.floor()))
 operator("mul_by_itself", [node("Mul", ["xp", "xp"], ["y"])], [2, 3], lambda x, t: x * x)
 operator("read_by_four", [node("Relu", ["xp"], ["a"]), node("Sigmoid", ["xp"], ["b"]), node("Mul", ["a", "b"], ["c"]),
                           node("Add", ["c", "xp"], ["d"]), node("Sub", ["d", "a"], ["y"])], [2, 3],
@@ -582,6 +679,136 @@ resize_to("resize_to_one", [1, 2, 4, 3], [1, 2, 1, 1], mode="linear", coordinate
 operator("upsample", [node("Upsample", ["xp", "s"], ["y"], mode="nearest")], [1, 2, 3, 2],
          lambda x, t: F.interpolate(x, scale_factor=(2, 3)), constants={"s": np.array([1, 1, 2, 3], np.float32)}, opset=9)
 
+operator("expand", [node("Expand", ["xp", "s"], ["y"])], [3, 1], lambda x, t: x.expand(2, 3, 4), constants={"s": ints(2, 1, 4)})
+operator("tile", [node("Tile", ["xp", "r"], ["y"])], [2, 3, 1], lambda x, t: x.repeat(2, 1, 3), constants={"r": ints(2, 1, 3)})
+for kind, start, end, axes, step, index in (
+        ("middle", [1], [3], [1], None, np.s_[:, 1:3]), ("default_axes", [1, 0], [9, -1], None, None, np.s_[1:, :-1]),
+        ("steps", [0, 1], [7, 9], [0, 1], [3, 2], np.s_[0:7:3, 1::2]), ("ragged", [1], [6], [0], [2], np.s_[1:6:2]),
+        ("backwards", [-1, 4], [-9, 0], [0, -2], [-1, -2], np.s_[::-1, 4:0:-2]),
+        ("one_of_many", [2], [3], [0], [5], np.s_[2:3]), ("one_backwards", [2], [1], [0], [-4], np.s_[2:1:-1]),
+        ("empty", [3], [2], [0], None, np.s_[3:2])):
+    constants = {"s": ints(*start), "e": ints(*end)}
+    names = ["xp", "s", "e", "", ""]
+    for place, name, values in ((3, "a", axes), (4, "t", step)):
+        if values is not None:
+            constants[name], names[place] = ints(*values), name
+    size = [7, 6, 2] if "backwards" in kind or kind == "steps" else [7, 3]
+    read = np.arange(int(np.prod(size))).reshape(size)[index]
+    operator(f"slice_{kind}", [node("Slice", names, ["s1"]), node("ReduceSumSquare", ["s1"], ["y"], keepdims=0)], size,
+             lambda x, t: x.flatten()[torch.tensor(read.flatten().copy(), dtype=torch.long)].square().sum(), constants=constants)
+operator("split_all", [node("Split", ["xp", "s"], ["a", "b", "c"], axis=1), node("Mul", ["a", "c"], ["d"]),
+                       node("Concat", ["b", "d"], ["y"], axis=1)], [2, 5, 2],
+         lambda x, t: torch.cat([x[:, 1:4], x[:, :1] * x[:, 4:]], 1), constants={"s": ints(1, 3, 1)})
+operator("split_some", [node("Split", ["xp"], ["a", "b", "c"], axis=-1), node("Sin", ["b"], ["y"])], [2, 6],
+         lambda x, t: x[:, 2:4].sin())
+operator("split_one", [node("Split", ["xp"], ["y"], axis=0)], [2, 3], lambda x, t: x * 1)
+blocks = lambda x: F.pixel_unshuffle(x, 2).reshape(2, 3, 2, 2, 2, 3)
+operator("space_to_depth", [node("SpaceToDepth", ["xp"], ["y"], blocksize=2)], [2, 3, 4, 6],
+         lambda x, t: blocks(x).permute(0, 2, 3, 1, 4, 5).reshape(2, 12, 2, 3))
+operator("depth_to_space_dcr", [node("DepthToSpace", ["xp"], ["y"], blocksize=2)], [2, 12, 2, 3],
+         lambda x, t: F.pixel_shuffle(x.reshape(2, 2, 2, 3, 2, 3).permute(0, 3, 1, 2, 4, 5).reshape(2, 12, 2, 3), 2))
+operator("depth_to_space_crd", [node("DepthToSpace", ["xp"], ["y"], blocksize=2, mode="CRD")], [2, 12, 2, 3],
+         lambda x, t: F.pixel_shuffle(x, 2))
+operator("trilu_lower", [node("Trilu", ["xp", "k"], ["y"], upper=0)], [2, 3, 4], lambda x, t: x.tril(-1),
+         constants={"k": np.int64(-1)})
+operator("trilu_upper", [node("Trilu", ["xp"], ["y"])], [3, 4], lambda x, t: x.triu())
+operator("reverse_sequence", [node("ReverseSequence", ["xp", "l"], ["y"], time_axis=0, batch_axis=1)], [4, 3, 2],
+         lambda x, t: torch.stack([torch.cat([x[:n, i].flip(0), x[n:, i]]) for i, n in enumerate((1, 3, 4))], 1),
+         constants={"l": ints(1, 3, 4)})
+
+# --- Indices ----------------------------------------------------------------------------------------------------------
+
+torch.manual_seed(41)
+for kind, axis, index in (("rows", 0, [[1, -1], [1, 0], [2, 1]]), ("columns", -1, [0, 2, 2]), ("one", 1, 2), ("one_listed", 1, [-1])):
+    at = torch.tensor(index)
+    operator(f"gather_{kind}", [node("Gather", ["xp", "i"], ["y"], axis=axis)], [3, 4, 3],
+             lambda x, t: x.index_select(axis, at.flatten() % x.shape[axis]).reshape(
+                 [*x.shape[:axis % 3], *at.shape, *x.shape[axis % 3 + 1:]]), constants={"i": ints(index).reshape(at.shape)})
+# An index that is not known before the step.
+operator("gather_by_data", [node("ArgMax", ["xp"], ["i"], axis=1, keepdims=0), node("Gather", ["w", "i"], ["e"]),
+                            node("Add", ["e", "xp"], ["y"])], [4, 3], lambda x, t: t["w"][x.argmax(1)] + x, {"w": [3, 3]})
+at = torch.randint(0, 3, [2, 2, 4])
+operator("gather_elements", [node("GatherElements", ["xp", "i"], ["y"], axis=1)], [2, 3, 4], lambda x, t: x.gather(1, at),
+         constants={"i": at.numpy() - 3 * (at.numpy() == 2)})
+for kind, tuples, batch, reference in (
+        ("full", [[0, 1, 2], [1, 0, -1], [0, 1, 2]], 0, lambda x: x[[0, 1, 0], [1, 0, 1], [2, 3, 2]]),
+        ("rows", [[[1]], [[0]], [[-1]]], 0, lambda x: x[[1, 0, 1]].reshape(3, 1, 3, 4)),
+        ("batch", [[[1], [1]], [[2], [-3]]], 1, lambda x: torch.stack([x[0, [1, 1]], x[1, [2, 0]]])),
+        ("batch_full", [[[1, 3], [1, 3]], [[2, 0], [0, 1]]], 1,
+         lambda x: torch.stack([x[0, [1, 1], [3, 3]], x[1, [2, 0], [0, 1]]]))):
+    operator(f"gather_nd_{kind}", [node("GatherND", ["xp", "i"], ["y"], batch_dims=batch)], [2, 3, 4],
+             lambda x, t: reference(x), constants={"i": np.array(tuples, np.int64)})
+at = torch.tensor([[0, 2, 1], [2, 0, 0]])
+operator("scatter_elements", [node("ScatterElements", ["xp", "i", "w"], ["y"], axis=0)], [3, 4],
+         lambda x, t: x.scatter(0, at, t["w"]), {"w": [2, 3]}, {"i": at.numpy()})
+at = torch.tensor([[0, 2, 1], [2, 0, 3]])
+operator("scatter_old", [node("Scatter", ["xp", "i", "w"], ["y"], axis=1)], [3, 4],
+         lambda x, t: x.scatter(1, at, t["w"]), {"w": [2, 3]}, {"i": at.numpy()}, opset=9)
+at = torch.tensor([[0, 2, 0], [0, 2, 1]])  # equal indices meet
+for kind, reduction in (("add", "sum"), ("mul", "prod"), ("max", "amax"), ("min", "amin")):
+    operator(f"scatter_elements_{kind}", [node("ScatterElements", ["xp", "i", "w"], ["y"], axis=0, reduction=kind)], [3, 4],
+             lambda x, t: x.scatter_reduce(0, at, t["w"], reduction), {"w": [2, 3]}, {"i": at.numpy()}, opset=18)
+    operator(f"scatter_elements_{kind}_integers",
+             [node("ScatterElements", ["xp", "i", "w"], ["y"], axis=0, reduction=kind)], [3, 4],
+             lambda x, t: x.scatter_reduce(0, at, t["w"], reduction),
+             {"p": torch.zeros(3, 4), "w": torch.tensor([[0.0, 1.0, 0.0], [1.0, 0.0, -1.0]])}, {"i": at.numpy()},
+             x=torch.tensor([[1.0, 2.0, 3.0, 0.0], [0.0, 1.0, 1.0, 0.0], [2.0, 1.0, 0.0, 1.0]]), opset=18)
+operator("scatter_nd", [node("ScatterND", ["xp", "i", "w"], ["y"])], [3, 4],
+         lambda x, t: torch.cat([t["w"][1:], x[1:2], t["w"][:1]]), {"w": [2, 4]}, {"i": np.array([[2], [0]])})
+for kind, reduction in (("add", "sum"), ("mul", "prod"), ("max", "amax"), ("min", "amin")):
+    operator(f"scatter_nd_{kind}", [node("ScatterND", ["xp", "i", "w"], ["y"], reduction=kind)], [3, 4],
+             lambda x, t: x.scatter_reduce(0, torch.tensor([0, 2, 1]).reshape(3, 1).expand(3, 4), t["w"], reduction),
+             {"w": [3, 4]}, {"i": np.array([[0], [-1], [1]])}, opset=18)
+hot = F.one_hot(torch.tensor([[0, 2], [1, 2]]), 3).float()
+operator("one_hot_values", [node("Neg", ["w"], ["n"]), node("OneHot", ["i", "d", "n"], ["h"], axis=-1), node("Mul", ["h", "xp"], ["y"])], [2, 2, 3],
+         lambda x, t: -(t["w"][0] + (t["w"][1] - t["w"][0]) * hot) * x, {"w": [2]},
+         {"i": np.array([[0, 2], [1, -1]]), "d": np.int64(3)})
+
+# --- Einsum and determinants ------------------------------------------------------------------------------------------
+
+for equation, left, right in (
+        ("ij,jk->ik", [2, 3], [3, 4]), ("bij,bkj->bki", [2, 3, 4], [2, 5, 4]), ("bhqd,bhkd->bhqk", [1, 2, 3, 4], [1, 2, 2, 4]),
+        ("i,j->ij", [3], [4]), ("i,i->", [4], [4]), ("ij,ij->i", [2, 3], [2, 3]), ("ij,kl->jl", [2, 3], [4, 5]),
+        ("...ij,...jk->...ik", [2, 1, 3, 4], [1, 5, 4, 2]), ("...i,i...->...", [2, 3], [3, 2]), ("ij,jk", [2, 3], [3, 4]),
+        ("ba,cb", [2, 3], [4, 2]), ("ii,ij->j", [3, 3], [3, 2]), (",ij->ji", [], [2, 3])):
+    operator(f"einsum_{equation.replace('...', '_').replace('->', '_to_').replace(',', '_')}",
+             [node("Einsum", ["xp", "w"], ["y"], equation=equation)], left,
+             lambda x, t: torch.einsum(equation, x, t["w"]), {"w": right})
+for equation, shape in (("ij->ji", [2, 3]), ("ij->i", [2, 3]), ("ij->", [2, 3]), ("ii->i", [3, 3]), ("ii->", [3, 3]),
+                        ("iij->j", [2, 2, 3]), ("...ij->...ji", [2, 3, 2]), ("bii", [2, 3, 3])):
+    operator(f"einsum_{equation.replace('...', '_').replace('->', '_to_')}",
+             [node("Einsum", ["xp"], ["y"], equation=equation)], shape, lambda x, t: torch.einsum(equation, x))
+operator("einsum_three", [node("Einsum", ["xp", "v", "w"], ["y"], equation="ij,jk,lk->il")], [2, 3],
+         lambda x, t: torch.einsum("ij,jk,lk->il", x, t["v"], t["w"]), {"v": [3, 4], "w": [2, 4]})
+for size in (1, 2, 3, 5):
+    operator(f"det_{size}", [node("Det", ["xp"], ["y"])], [2, size, size], lambda x, t: torch.det(x))
+operator("det_of_one", [node("Det", ["xp"], ["y"])], [3, 3], lambda x, t: torch.det(x))
+
+# --- Quantisation -----------------------------------------------------------------------------------------------------
+
+def fake_quantise(name, shape, scale, zero, low, high, axis=None):
+    kind = np.int8 if low < 0 else np.uint8
+    constants = {"s": np.asarray(scale, np.float32)}
+    if zero is not None:
+        constants["z"] = np.asarray(zero, kind)
+    inputs = list(constants)
+    if axis is None:
+        reference = lambda x, t: torch.fake_quantize_per_tensor_affine(x, float(scale), int(zero or 0), low, high)
+    else:
+        reference = lambda x, t: torch.fake_quantize_per_channel_affine(
+            x, torch.tensor(scale), torch.tensor(zero, dtype=torch.int32), axis, low, high)
+    attributes = {} if axis is None else {"axis": axis}
+    operator(name, [node("QuantizeLinear", ["xp"] + inputs, ["q"], **attributes),
+                    node("DequantizeLinear", ["q"] + inputs, ["y"], **attributes)], shape, reference,
+             {"p": torch.zeros(shape)}, constants, x=torch.randn(shape) * 2)
+
+
+torch.manual_seed(51)
+fake_quantise("quantize_int8", [3, 8], 0.01, 3, -128, 127)
+fake_quantise("quantize_uint8", [3, 8], 0.015, 100, 0, 255)
+fake_quantise("quantize_no_zero_point", [3, 8], 0.01, None, 0, 255)
+fake_quantise("quantize_per_axis", [2, 3, 4], [0.01, 0.02, 0.005], [0, 5, -7], -128, 127, axis=1)
+
 # --- Matrix products --------------------------------------------------------------------------------------------------
 
 for a in (0, 1):
@@ -623,6 +850,48 @@ operator("reduce_sum_nothing", [node("ReduceSum", ["xp"], ["y"], noop_with_empty
 operator("reduce_mean_axes_input", [node("ReduceMean", ["xp", "a"], ["y"], keepdims=0)], [2, 3, 4],
          lambda x, t: x.mean((0, 1)), constants={"a": ints(-2, 0)}, opset=18)
 
+def reduced(name, op, reference, shape, axes, keep=1, x=None, opset=18, **attributes):
+    inputs = ["xp"] + ([] if axes is None else ["a"])
+    operator(name, [node(op, inputs, ["y"], keepdims=keep, **attributes)], shape, lambda x, t: reference(x),
+             {} if x is None else {"p": torch.zeros(shape)}, {} if axes is None else {"a": ints(*axes)}, x=x, opset=opset)
+
+
+some = lambda *shape: torch.randint(-2, 3, shape).float()  # integers: ties and zeros
+torch.manual_seed(31)
+for op, extremum in (("ReduceMax", torch.amax), ("ReduceMin", torch.amin)):
+    reduced(f"{op.lower()}_keep", op, lambda x: extremum(x, 1, keepdim=True), [2, 3, 4], [1])
+    reduced(f"{op.lower()}_ties", op, lambda x: extremum(x, (0, 2)), [2, 3, 4], [-1, 0], 0, some(2, 3, 4))
+    reduced(f"{op.lower()}_all", op, lambda x: extremum(x, (0, 1)), [2, 3], None, 0)
+    reduced(f"{op.lower()}_nothing", op, lambda x: x * 1, [2, 3], [], 1, noop_with_empty_axes=1)
+reduced("reduceprod_keep", "ReduceProd", lambda x: x.prod(1, keepdim=True), [2, 3, 4], [1])
+reduced("reduceprod_zeros", "ReduceProd", lambda x: x.prod(-1), [3, 3], [-1], 0,
+        torch.tensor([[0.0, 2.0, 3.0], [0.0, 0.0, 2.0], [1.0, 2.0, 4.0]]))
+reduced("reduceprod_two_axes", "ReduceProd", lambda x: x.prod(2).prod(0), [2, 3, 2], [0, 2], 0, some(2, 3, 2))
+reduced("reducel1", "ReduceL1", lambda x: x.abs().sum((0, 2)), [2, 3, 4], [0, -1], 0, some(2, 3, 4))
+reduced("reducel2", "ReduceL2", lambda x: x.norm(dim=1, keepdim=True), [2, 3, 4], [1])
+reduced("reducel2_of_zero", "ReduceL2", lambda x: x.norm(dim=1), [2, 3], [1], 0,
+        torch.tensor([[0.0, 0.0, 0.0], [3.0, 0.0, 4.0]]))
+reduced("reducelogsum", "ReduceLogSum", lambda x: x.sum((0, 2)).log(), [2, 3, 2], [0, 2], 0, torch.rand(2, 3, 2) + 0.2)
+reduced("reducelogsumexp", "ReduceLogSumExp", lambda x: x.logsumexp((0, 2), True), [2, 3, 4], [0, 2])
+reduced("reducelogsumexp_all", "ReduceLogSumExp", lambda x: x.logsumexp((0, 1)), [2, 3], None, 0)
+reduced("reducesumsquare", "ReduceSumSquare", lambda x: x.square().sum(-2), [2, 3, 4], [-2], 0)
+for exclusive in (0, 1):
+    for reverse in (0, 1):
+        def cumulated(x):
+            turned = x.flip(1) if reverse else x
+            sums = turned.cumsum(1) - (turned if exclusive else 0)
+            return sums.flip(1) if reverse else sums
+        operator(f"cumsum_{exclusive}{reverse}", [node("CumSum", ["xp", "axis"], ["y"], exclusive=exclusive, reverse=reverse)],
+                 [2, 4, 2], lambda x, t: cumulated(x), constants={"axis": np.int64(1)})
+operator("lp_normalization_2", [node("LpNormalization", ["xp"], ["y"])], [2, 3, 4], lambda x, t: F.normalize(x, 2, -1),
+         run_opset=21)
+operator("lp_normalization_1", [node("LpNormalization", ["xp"], ["y"], axis=1, p=1)], [2, 3, 4],
+         lambda x, t: F.normalize(x, 1, 1), run_opset=21)
+operator("top_k", [node("TopK", ["xp", "k"], ["y", "i"], axis=1)], [2, 5, 3], lambda x, t: x.topk(2, 1).values,
+         constants={"k": ints(2)})
+operator("top_k_smallest", [node("TopK", ["xp", "k"], ["y", "i"], largest=0)], [3, 6],
+         lambda x, t: x.topk(4, largest=False).values, constants={"k": ints(4)})
+
 # --- Losses -----------------------------------------------------------------------------------------------------------
 
 logits = lambda shape: dict(nodes=[node("Identity", ["xp"], ["y"])], x_shape=shape, reference=lambda x, t: x * 1)
@@ -635,6 +904,30 @@ operator("cross_entropy_of_softmax", [node("Softmax", ["xp"], ["y"], axis=1)], [
          loss="cross_entropy")
 operator("cross_entropy_of_log_softmax", [node("LogSoftmax", ["xp"], ["y"], axis=1)], [4, 5], lambda x, t: x * 1,
          loss="cross_entropy")
+
+# Loss operators in the model itself; training sums their output.
+torch.manual_seed(61)
+for kind, shape, reduction, weighted, ignored in (
+        ("mean", [4, 3], "mean", False, None), ("weighted", [4, 3], "mean", True, None),
+        ("ignored", [2, 3, 4], "mean", False, -1), ("weighted_ignored", [2, 3, 2, 2], "mean", True, 1),
+        ("sum", [4, 3], "sum", True, 0), ("none", [2, 3, 2], "none", True, None)):
+    labels = torch.randint(0, 3, [shape[0], *shape[2:]])
+    if ignored is not None:
+        labels.flatten()[::3] = ignored
+    weights = torch.tensor([0.5, 2.0, 1.5]) if weighted else None
+    constants = {"l": labels.numpy(), **({"c": weights.numpy()} if weighted else {})}
+    inputs = ["xp", "l"] + (["c"] if weighted else [])
+    attributes = {"reduction": reduction, **({} if ignored is None else {"ignore_index": ignored})}
+    ignore = -100 if ignored is None else ignored
+    for op, loss_name, reference in (("SoftmaxCrossEntropyLoss", "softmax_cross_entropy_loss", F.cross_entropy),
+                                     ("NegativeLogLikelihoodLoss", "negative_log_likelihood_loss", F.nll_loss)):
+        operator(f"{loss_name}_{kind}", [node(op, inputs, ["l1"], **attributes), node("Sin", ["l1"], ["y"])], shape,
+                 lambda x, t: reference(x, labels, weights, ignore_index=ignore, reduction=reduction).sin(),
+                 constants=constants, loss="sum", buffers={"c": weights} if weighted else {})
+labels = torch.tensor([0, 2])
+operator("softmax_cross_entropy_loss_both", [node("SoftmaxCrossEntropyLoss", ["xp", "l"], ["l1", "g"]),
+                                             node("Exp", ["g"], ["e"]), node("Add", ["e", "l1"], ["y"])], [2, 3],
+         lambda x, t: x.softmax(1) + F.cross_entropy(x, labels), constants={"l": labels.numpy()})
 
 
 # --- Networks, as torch.onnx exports them -----------------------------------------------------------------------------

@@ -51,7 +51,8 @@ async function load(fixture, optimizer) {
   const model = join(folder, `${fixture.name}.onnx`), graph = join(folder, `${fixture.name}.${optimizer}.onnx`);
   writeFileSync(model, Buffer.from(fixture.model, 'base64'));
   const names = JSON.parse(execFileSync(
-    exporter, [model, graph, fixture.loss, optimizer, ...(fixture.frozen ? ['frozen'] : [])], { encoding: 'utf8' }));
+    exporter, [model, graph, fixture.loss, optimizer, ...(fixture.frozen ? ['frozen'] : []),
+      ...(fixture.run_opset ? [`opset=${fixture.run_opset}`] : [])], { encoding: 'utf8' }));
   // No optimisation: what is tested is the graph as written.
   const session = await ort.InferenceSession.create(graph, { graphOptimizationLevel: 'disabled' });
   const feeds = {};

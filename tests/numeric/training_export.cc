@@ -1,5 +1,5 @@
 // ONNX model -> training graph as ONNX with the gradients among its outputs, for run.test.mjs.
-//   training_export MODEL.onnx OUT.onnx LOSS OPTIMIZER [frozen]
+//   training_export MODEL.onnx OUT.onnx LOSS OPTIMIZER [frozen] [opset=N]
 // Prints which outputs are what, as JSON. Exit 1 with one line per problem on stderr when the model is refused.
 #include <cstdio>
 #include <fstream>
@@ -19,12 +19,18 @@ nlohmann::json run(int count, char** arguments) {
     if (arguments[3] == std::string(name(loss))) options.loss = loss;
   for (Optimizer optimizer : {Optimizer::sgd, Optimizer::momentum, Optimizer::adam})
     if (arguments[4] == std::string(name(optimizer))) options.optimizer = optimizer;
-  options.frozen_batch_norm = count > 5;
+  int opset = 0;  // what to declare the graph as, 0: as it is
+  for (int i = 5; i < count; ++i) {
+    std::string argument = arguments[i];
+    if (argument == "frozen") options.frozen_batch_norm = true;
+    if (argument.rfind("opset=", 0) == 0) opset = std::stoi(argument.substr(6));
+  }
 
   auto source = open_file(arguments[1]);
   BoundModel bound = Model::open(*source, arguments[1]).bind({.has_rule = has_gradient_rule});
   TrainingGraph training = build_training_graph(bound.graph, options);
   Graph& graph = training.graph;
+  if (opset) graph.opset = opset;
   nlohmann::json result = {{"loss", graph.tensors[training.loss_value].name}, {"labels", nlohmann::json::array()}};
   for (TensorId t : graph.inputs)
     if (graph.tensors[t].kind == TensorKind::label) result["labels"].push_back(graph.tensors[t].name);
@@ -48,7 +54,7 @@ nlohmann::json run(int count, char** arguments) {
 
 int main(int count, char** arguments) {
   if (count < 5) {
-    std::cerr << "usage: training_export MODEL.onnx OUT.onnx LOSS OPTIMIZER [frozen]\n";
+    std::cerr << "usage: training_export MODEL.onnx OUT.onnx LOSS OPTIMIZER [frozen] [opset=N]\n";
     return 2;
   }
   try {
