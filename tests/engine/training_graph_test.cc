@@ -222,7 +222,7 @@ TEST(Refusals, EverythingAtOnce) {
   TensorId x = f.input("x", {2, 3, 8, 8});
   TensorId y = f.conv(x, "conv", {4, 3, 1, 1}, {2, 4, 8, 8});
   y = f.node("MaxPool", {y}, "pool", {2, 4, 4, 4}, {{"storage_order", int64_t{1}}});
-  y = f.same("Celu", y, "celu");
+  y = f.same("Riddle", y, "riddle");
   TensorId mode = f.tensor("mode", {}, TensorKind::input, DType::boolean);
   y = f.node("Dropout", {y, kNone, mode}, "drop", {2, 4, 4, 4});
   y = f.same("Mystery", y, "mystery");
@@ -231,7 +231,7 @@ TEST(Refusals, EverythingAtOnce) {
   EXPECT_EQ(problems_of(f.graph, {.train = {"nothing*"}, .freeze = {"*", "no?"}}),
             (Names{"unmatched-pattern train", "unmatched-pattern freeze", "nothing-to-train mystery"}));
   EXPECT_EQ(problems_of(f.graph, {.freeze = {"no?"}}),
-            (Names{"unmatched-pattern freeze", "no-gradient mystery", "no-gradient drop", "no-gradient celu",
+            (Names{"unmatched-pattern freeze", "no-gradient mystery", "no-gradient drop", "no-gradient riddle",
                    "no-gradient pool"}));
   // An operator without a rule that no trained parameter needs is no problem.
   ForwardGraph g;
