@@ -11,6 +11,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import ort from 'onnxruntime-node';
+import { size, uniform } from './generator.mjs';
 
 const here = import.meta.dirname ?? new URL('.', import.meta.url).pathname;
 const exporter = process.env.MONET_OPERATOR_EXPORT ?? join(here, '../../build/native/bin/operator_export');
@@ -70,14 +71,6 @@ const CONFIGURING = {
 // Models whose outputs are drawn at random: no two runs compute the same loss.
 const RANDOM = /^test_training_dropout_(default|mask|default_mask)$|^test_training_dropout$|^test_dropout_random_old$/;
 
-// A counter-based generator (splitmix32): numbers in [-1, 1) that depend on seed and position only.
-function uniform(seed, i) {
-  let z = (Math.imul(seed, 0x85ebca6b) + Math.imul(i + 1, 0x9e3779b9)) | 0;
-  z = Math.imul(z ^ (z >>> 16), 0x21f0aaad);
-  z = Math.imul(z ^ (z >>> 15), 0x735a2d97);
-  return ((z ^ (z >>> 15)) >>> 0) / 2 ** 31 - 1;
-}
-
 const ARRAYS = {
   float32: Float32Array, float64: Float64Array, int64: BigInt64Array, uint64: BigUint64Array, int32: Int32Array,
   uint32: Uint32Array, int16: Int16Array, uint16: Uint16Array, int8: Int8Array, uint8: Uint8Array, bool: Uint8Array,
@@ -101,7 +94,6 @@ const asTensor = (packed, precision) =>
   FLOATS.includes(packed.type) ? asFloats(numbers(packed), precision, packed.shape)
     : new ort.Tensor(packed.type, new ARRAYS[packed.type](bytes(packed)), packed.shape);
 
-const size = (shape) => shape.reduce((a, b) => a * b, 1);
 const dot = (a, b) => { let s = 0; for (let i = 0; i < a.length; ++i) s += a[i] * b[i]; return s; };
 const norm = (a) => Math.sqrt(dot(a, a));
 
