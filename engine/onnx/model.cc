@@ -13,6 +13,7 @@
 #include "engine/onnx/functions.h"
 #include "engine/onnx/infer.h"
 #include "engine/onnx/inference_export.h"
+#include "engine/onnx/lower.h"
 #include "engine/onnx/normalise.h"
 #include "engine/onnx/order.h"
 #include "engine/onnx/skim.h"
@@ -35,6 +36,8 @@ struct Model::Contents {
 };
 
 namespace {
+
+constexpr const char* kLowerHint = "export with fixed lengths and conditions";
 
 void refuse_if(std::vector<Diagnostic>& problems) {
   if (!problems.empty()) throw Refusal(std::move(problems));
@@ -101,13 +104,29 @@ BoundModel Model::bind(const BindOptions& options) const {
   if (options.assume_batch_norm) assume_batch_norms(*model.mutable_graph(), folded, stored);
 
   std::map<std::string, int> expanded;
+  Lowered lowered;
   Inferred inferred;
-  do {
+  for (bool changed = true; changed;) {
     inferred = infer(model, forward);
+    // What a loop makes may have no shape before the loop is unrolled: problems count when that is done.
+    changed = forward && options.has_rule && lower(model, inferred, stored, lowered);
+    if (changed) continue;
+    for (Diagnostic& problem : inferred.problems)
+      if (auto kept = lowered.kept.find(problem.node); kept != lowered.kept.end())
+        problem.hint = kept->second + "; " + kLowerHint;
     if (options.batch && *options.batch != exported)
       explain_baked_batch(model.graph(), inferred, exported, *options.batch, inferred.problems);
     refuse_if(inferred.problems);
-  } while (forward && expand_functions(model, inferred, options, expanded));
+    changed = forward && expand_functions(model, inferred, options, expanded);
+  }
+  for (const auto& [op, count] : lowered.replaced)
+    bound.warnings.push_back({"unrolled",
+                              op + " (" + std::to_string(count) + (count == 1 ? " node" : " nodes") +
+                                  ") is replaced by its steps as plain operators",
+                              "", "", ""});
+  for (const auto& [node, reason] : lowered.kept)
+    bound.warnings.push_back({"not-unrolled", "node " + node + " stays one operator, which has no gradient: " + reason,
+                              node, "", kLowerHint});
   for (const auto& [op, count] : expanded)
     bound.warnings.push_back({"expanded",
                               op + " (" + std::to_string(count) + (count == 1 ? " node" : " nodes") +

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "engine/onnx/lower.h"
 #include "engine/onnx/proto.h"
 
 namespace monet {
@@ -38,6 +39,7 @@ std::vector<OperatorInfo> onnx_operators() {
       for (const auto& n : body->node()) operators.insert(n.op_type());
       info.body.assign(operators.begin(), operators.end());
     }
+    if (const char* condition = lowering_condition(name)) info.lowered = condition;
     all.push_back(std::move(info));
   }
   return all;

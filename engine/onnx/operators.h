@@ -13,6 +13,8 @@ struct OperatorInfo {
   bool has_float_output = false;  // some output can be of a floating-point type
   // Operators of the body where it is the same for every node, each once; empty where it depends on the node's types.
   std::vector<std::string> body;
+  // When import replaces it by its steps (lower.h); empty when it never does.
+  std::string lowered;
 };
 
 // Every operator of ai.onnx at opset 22 that is not deprecated, by name.

@@ -19,10 +19,19 @@ namespace {
 constexpr const char* kNoTensors = "works on sequences or optionals, which are no tensors: refused on import";
 const std::map<std::string, const char*>& reasons() {
   static const std::map<std::string, const char*> table = {
-      {"ConcatFromSequence", kNoTensors}, {"Optional", kNoTensors},          {"OptionalGetElement", kNoTensors},
-      {"SequenceAt", kNoTensors},         {"SequenceConstruct", kNoTensors}, {"SequenceEmpty", kNoTensors},
-      {"SequenceErase", kNoTensors},      {"SequenceInsert", kNoTensors},    {"SequenceMap", kNoTensors},
+      {"ConcatFromSequence", kNoTensors},
+      {"Optional", kNoTensors},
+      {"OptionalGetElement", kNoTensors},
+      {"SequenceAt", kNoTensors},
+      {"SequenceConstruct", kNoTensors},
+      {"SequenceEmpty", kNoTensors},
+      {"SequenceErase", kNoTensors},
+      {"SequenceInsert", kNoTensors},
+      {"SequenceMap", kNoTensors},
       {"SplitToSequence", kNoTensors},
+      {"DeformConv", "no rule: windows at learned positions are not taken apart"},
+      {"MaxRoiPool", "no rule: windows at places that depend on the data"},
+      {"RoiAlign", "no rule: samples at places that depend on the data"},
   };
   return table;
 }
@@ -50,6 +59,9 @@ class Table {
     } else if (!info.has_float_output) {
       row.coverage = Coverage::stops;
       row.note = "its outputs are no floating-point numbers";
+    } else if (!info.lowered.empty()) {
+      row.coverage = Coverage::expansion;
+      row.note = info.lowered;
     } else if (expands(info)) {
       row.coverage = Coverage::expansion;
       for (const std::string& op : info.body) row.note += (row.note.empty() ? "" : ", ") + op;

@@ -144,6 +144,12 @@ void global_average_pool_gradient(Backward& g);
 void global_max_pool_gradient(Backward& g);
 void lp_pool_gradient(Backward& g);
 void max_unpool_gradient(Backward& g);
+// affine_grid.cc
+void affine_grid_gradient(Backward& g);
+// col2im.cc
+void col2im_gradient(Backward& g);
+// grid_sample.cc
+void grid_sample_gradient(Backward& g);
 // resize.cc
 void resize_gradient(Backward& g);
 // elementwise.cc

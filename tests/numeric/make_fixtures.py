@@ -290,10 +290,15 @@ operator("average_pool_same_upper",
 operator("global_average_pool", [node("GlobalAveragePool", ["xp"], ["y"])], [2, 3, 4, 5],
          lambda x, t: x.mean((2, 3), keepdim=True))
 for p in (1, 2, 3):
+    norm = lambda x, dims: x.abs().pow(p).sum(dims, keepdim=True).pow(1 / p)
+    operator(f"global_lp_pool_{p}", [node("GlobalLpPool", ["xp"], ["y"], p=p)], [2, 3, 4, 5], lambda x, t: norm(x, (2, 3)))
     operator(f"lp_pool_{p}", [node("LpPool", ["xp"], ["y"], kernel_shape=[3, 3], strides=[2, 2], pads=[1] * 4, p=p)],
              [1, 2, 7, 6], lambda x, t: F.conv2d(x.abs().pow(p), torch.ones(2, 1, 3, 3), None, 2, 1, 1, 2).pow(1 / p))
 operator("lp_pool_1d_dilated", [node("LpPool", ["xp"], ["y"], kernel_shape=[2], dilations=[2], strides=[2], ceil_mode=1)],
          [2, 3, 8], lambda x, t: F.conv1d(F.pad(x * x, [0, 1]), torch.ones(3, 1, 2), None, 2, 0, 2, 3).sqrt(), opset=18)
+operator("lp_pool_of_zeros", [node("Relu", ["xp"], ["r"]), node("GlobalLpPool", ["r"], ["y"])], [1, 2, 2, 2],
+         lambda x, t: torch.stack([x[:, 0].relu().norm(2, (1, 2)), x[:, 1].relu().sum((1, 2)) * 0], 1)[:, :, None, None],
+         x=torch.tensor([1.0, 2, -3, 4, -9, -9, -9, -9]).reshape(1, 2, 2, 2))
 operator("global_max_pool", [node("GlobalMaxPool", ["xp"], ["y"])], [2, 3, 4, 5], lambda x, t: x.amax((2, 3), keepdim=True))
 operator("global_max_pool_3d", [node("GlobalMaxPool", ["xp"], ["y"])], [1, 2, 3, 2, 2],
          lambda x, t: x.amax((2, 3, 4), keepdim=True))
@@ -347,6 +352,10 @@ for groups in (1, 2, 6):
              lambda x, t: F.group_norm(x, groups, t["scale"], t["bias"], 1e-3), {"scale": [6], "bias": [6]}, opset=21)
 operator("group_norm_1d", [node("GroupNormalization", ["xp", "scale", "bias"], ["y"], num_groups=2)], [2, 4, 5],
          lambda x, t: F.group_norm(x, 2, t["scale"], t["bias"]), {"scale": [4], "bias": [4]}, opset=21)
+# Before opset 21 scale and bias belong to groups.
+operator("group_norm_opset18", [node("GroupNormalization", ["xp", "scale", "bias"], ["y"], num_groups=2)], [2, 6, 2, 2],
+         lambda x, t: F.group_norm(x, 2, t["scale"].repeat_interleave(3), t["bias"].repeat_interleave(3)),
+         {"scale": [2], "bias": [2]}, opset=18)
 for shape in ([2, 3, 7], [2, 3, 4, 3], [1, 2, 3, 2, 2]):
     operator(f"instance_norm_{len(shape) - 2}d", [node("InstanceNormalization", ["xp", "scale", "bias"], ["y"],
                                                        epsilon=1e-3)], shape,
@@ -808,6 +817,231 @@ fake_quantise("quantize_int8", [3, 8], 0.01, 3, -128, 127)
 fake_quantise("quantize_uint8", [3, 8], 0.015, 100, 0, 255)
 fake_quantise("quantize_no_zero_point", [3, 8], 0.01, None, 0, 255)
 fake_quantise("quantize_per_axis", [2, 3, 4], [0.01, 0.02, 0.005], [0, 5, -7], -128, 127, axis=1)
+
+# --- Sampling ---------------------------------------------------------------------------------------------------------
+
+for kind, (image, block, options) in {
+        "plain": ((5, 4), (2, 3), {}), "strided": ((6, 7), (2, 2), dict(stride=(2, 3))),
+        "dilated": ((7, 6), (2, 3), dict(dilation=(2, 1), padding=1)),
+        "padded": ((4, 5), (3, 3), dict(padding=(1, 2), stride=2))}.items():
+    pair = lambda key, otherwise: list(np.broadcast_to(options.get(key, otherwise), 2))
+    columns = F.unfold(torch.zeros(2, 3, *image), block, **options).shape
+    operator(f"col2im_{kind}", [node("Col2Im", ["xp", "image", "block"], ["y"], strides=[int(v) for v in pair("stride", 1)],
+                                     dilations=[int(v) for v in pair("dilation", 1)],
+                                     pads=[int(v) for v in pair("padding", 0)] * 2)], list(columns),
+             lambda x, t: F.fold(x, image, block, **options), constants={"image": ints(*image), "block": ints(*block)},
+             opset=18)
+for padding in ("zeros", "border", "reflection"):
+    for align in (0, 1):
+        for mode in ("linear", "nearest"):
+            torch.manual_seed(2000 + len(cases))
+            own = {"linear": "bilinear"}.get(mode, mode)
+            grid = torch.rand(2, 3, 4, 2) * 3.4 - 1.7
+            operator(f"grid_sample_{mode}_{padding}_{align}",
+                     [node("GridSample", ["xp", "grid"], ["y"], mode=mode, padding_mode=padding, align_corners=align)],
+                     [2, 3, 4, 5], lambda x, t: F.grid_sample(x, t["grid"], own, padding, bool(align)), {"grid": grid},
+                     opset=20)
+torch.manual_seed(2100)
+operator("grid_sample_opset16", [node("GridSample", ["xp", "grid"], ["y"])], [1, 2, 3, 3],
+         lambda x, t: F.grid_sample(x, t["grid"], align_corners=False), {"grid": torch.rand(1, 2, 2, 2) * 2 - 1})
+operator("grid_sample_3d", [node("GridSample", ["xp", "grid"], ["y"], padding_mode="border")], [1, 2, 3, 4, 2],
+         lambda x, t: F.grid_sample(x, t["grid"], padding_mode="border", align_corners=False),
+         {"grid": torch.rand(1, 2, 2, 2, 3) * 3 - 1.5}, opset=20)
+for align in (0, 1):
+    operator(f"affine_grid_{align}", [node("AffineGrid", ["xp", "size"], ["y"], align_corners=align)], [2, 2, 3],
+             lambda x, t: F.affine_grid(x, [2, 3, 4, 5], bool(align)), constants={"size": ints(2, 3, 4, 5)}, opset=20)
+operator("affine_grid_3d", [node("AffineGrid", ["xp", "size"], ["y"])], [1, 3, 4],
+         lambda x, t: F.affine_grid(x, [1, 3, 2, 3, 4], False), constants={"size": ints(1, 3, 2, 3, 4)}, opset=20)
+operator("center_crop_pad", [node("CenterCropPad", ["xp", "shape"], ["y"])], [2, 5, 4],
+         lambda x, t: F.pad(x[:, 1:4], [1, 1]), constants={"shape": ints(2, 3, 6)}, opset=18)
+
+# --- Recurrent networks -----------------------------------------------------------------------------------------------
+
+GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
+PLAIN = {"Sigmoid": torch.sigmoid, "Tanh": torch.tanh, "Relu": torch.relu, "Softsign": F.softsign, "Softplus": F.softplus}
+
+
+def one_direction(op, x, w, r, b, p, h, c, activations, reset_inside, input_forget):
+    """ONNX's equations, step by step; x [T, B, I] in the order of processing."""
+    act = [PLAIN[a] for a in activations]
+    size, outputs = r.shape[1], []
+    gate = lambda m, i: m[i * size:(i + 1) * size]
+    for xt in x:
+        wx = lambda i: xt @ gate(w, i).T + gate(b, i)
+        rh = lambda i, state: state @ gate(r, i).T + gate(b[b.shape[0] // 2:], i)
+        peep = lambda i, state: state * gate(p, i) if p is not None else 0
+        if op == "LSTM":
+            i = act[0](wx(0) + rh(0, h) + peep(0, c))
+            f = 1 - i if input_forget else act[0](wx(2) + rh(2, h) + peep(2, c))
+            c = f * c + i * act[1](wx(3) + rh(3, h))
+            h = act[0](wx(1) + rh(1, h) + peep(1, c)) * act[2](c)
+        elif op == "GRU":
+            z, reset = act[0](wx(0) + rh(0, h)), act[0](wx(1) + rh(1, h))
+            h = (1 - z) * act[1](wx(2) + (reset * rh(2, h) if reset_inside else rh(2, reset * h))) + z * h
+        else:
+            h = act[0](wx(0) + rh(0, h))
+        outputs.append(h)
+    return torch.stack(outputs), h, c
+
+
+def recurrent(op, x, t, direction="forward", activations=None, reset_inside=False, input_forget=False, batch_first=False):
+    ways = ["forward", "reverse"] if direction == "bidirectional" else [direction]
+    default = {"LSTM": ["Sigmoid", "Tanh", "Tanh"], "GRU": ["Sigmoid", "Tanh"], "RNN": ["Tanh"]}[op]
+    activations = activations or default * len(ways)
+    size = t["r"].shape[2]
+    x = x.transpose(0, 1) if batch_first else x
+    results = []
+    for d, way in enumerate(ways):
+        zeros = torch.zeros(x.shape[1], size)
+        state = lambda key: (t[key][:, d] if batch_first else t[key][d]) if key in t else zeros
+        b = t["b"][d] if "b" in t else torch.zeros(2 * GATES[op] * size)
+        p = t["q"][d] if "q" in t else None
+        y, h, c = one_direction(op, x.flip(0) if way == "reverse" else x, t["w"][d], t["r"][d], b, p, state("h"), state("c"),
+                                activations[d * len(default):(d + 1) * len(default)], reset_inside, input_forget)
+        results.append((y.flip(0) if way == "reverse" else y, h, c))
+    y, h, c = (torch.stack([r[i] for r in results], 1 if i == 0 else 0) for i in range(3))
+    return (y.permute(2, 0, 1, 3), h.transpose(0, 1), c.transpose(0, 1)) if batch_first else (y, h, c)
+
+
+def check_against_torch(op, module, reset_inside):  # the equations above are PyTorch's, gates in another order
+    torch.manual_seed(0)
+    net, x = module(3, 2, bidirectional=True), torch.randn(4, 2, 3)
+    order = {"LSTM": [0, 3, 1, 2], "GRU": [1, 0, 2], "RNN": [0]}[op]
+    mixed = lambda v: torch.cat([v.reshape(GATES[op], 2, *v.shape[1:])[i] for i in order])
+    both = lambda key: torch.stack([mixed(getattr(net, f"{key}_l0{side}")) for side in ("", "_reverse")])
+    t = {"w": both("weight_ih"), "r": both("weight_hh"), "b": torch.cat([both("bias_ih"), both("bias_hh")], 1)}
+    y = recurrent(op, x, t, "bidirectional", reset_inside=reset_inside)[0]
+    assert torch.allclose(y.transpose(1, 2).reshape(4, 2, 4), net(x)[0], atol=1e-6), op
+
+
+check_against_torch("LSTM", nn.LSTM, False)
+check_against_torch("GRU", nn.GRU, True)
+check_against_torch("RNN", nn.RNN, False)
+
+
+def recurrent_case(name, op, steps=3, batch=2, width=3, size=2, direction="forward", bias=True, states=False,
+                   peepholes=False, outputs="yhc", lengths=None, batch_first=False, opset=14, **attributes):
+    ways = 2 if direction == "bidirectional" else 1
+    rows = GATES[op] * size
+    parameters = {"w": [ways, rows, width], "r": [ways, rows, size]}
+    if bias:
+        parameters["b"] = [ways, 2 * rows]
+    if states:
+        parameters["h"] = [batch, ways, size] if batch_first else [ways, batch, size]
+        if op == "LSTM":
+            parameters["c"] = parameters["h"]
+    if peepholes:
+        parameters["q"] = [ways, 3 * size]
+    if op != "LSTM":
+        outputs = outputs.replace("c", "")
+    inputs = ["xp", "w", "r", "b" if bias else "", "lengths" if lengths else "", "h" if states else "",
+              "c" if states and op == "LSTM" else "", "q" if peepholes else ""]
+    while not inputs[-1]:
+        inputs.pop()
+    given = dict(attributes, **({"direction": direction} if ways == 2 or direction == "reverse" else {}),
+                 **({"layout": 1} if batch_first else {}))
+    nodes = [node(op, inputs, [f"o{k}" if k in outputs else "" for k in ("yhc" if op == "LSTM" else "yh")], hidden_size=size,
+                  **given)]
+    for k in outputs:  # a weighted sum would do; one flat output compares all of them
+        nodes.append(node("Reshape", [f"o{k}", "flat"], [f"f{k}"]))
+    nodes.append(node("Concat", [f"f{k}" for k in outputs], ["y"], axis=0))
+
+    def reference(x, t):
+        results = dict(zip("yhc", recurrent(op, x, t, direction, attributes.get("activations"),
+                                            attributes.get("linear_before_reset", 0), attributes.get("input_forget", 0),
+                                            batch_first)))
+        return torch.cat([results[k].reshape(-1) for k in outputs])
+
+    constants = {"flat": ints(-1)}
+    if lengths:
+        constants["lengths"] = np.array(lengths, np.int32)
+    operator(name, nodes, [batch, steps, width] if batch_first else [steps, batch, width], reference, parameters,
+             constants, opset=opset)
+
+
+for op in GATES:
+    low = op.lower()
+    for direction in ("forward", "reverse", "bidirectional"):
+        recurrent_case(f"{low}_{direction}", op, direction=direction)
+    recurrent_case(f"{low}_states", op, direction="bidirectional", states=True)
+    recurrent_case(f"{low}_no_bias", op, bias=False)
+    recurrent_case(f"{low}_one_step", op, steps=1, states=True)
+    recurrent_case(f"{low}_last_only", op, outputs="h")
+    recurrent_case(f"{low}_batch_first", op, direction="bidirectional", states=True, batch_first=True)
+    recurrent_case(f"{low}_full_lengths", op, lengths=[3, 3])
+    recurrent_case(f"{low}_sequence_of_40", op, steps=40, batch=1, outputs="y")
+recurrent_case("lstm_peepholes", "LSTM", peepholes=True, states=True)
+recurrent_case("lstm_peepholes_bidirectional", "LSTM", peepholes=True, direction="bidirectional")
+recurrent_case("lstm_input_forget", "LSTM", input_forget=1, states=True)
+recurrent_case("lstm_activations", "LSTM", direction="bidirectional",
+               activations=["Sigmoid", "Softsign", "Tanh", "Softplus", "Tanh", "Relu"])
+recurrent_case("gru_linear_before_reset", "GRU", linear_before_reset=1, states=True)
+recurrent_case("gru_linear_before_reset_bidirectional", "GRU", linear_before_reset=1, direction="bidirectional")
+recurrent_case("gru_linear_before_reset_no_bias", "GRU", linear_before_reset=1, bias=False)
+recurrent_case("rnn_relu", "RNN", activations=["Relu"], states=True)
+
+# --- Control flow -----------------------------------------------------------------------------------------------------
+
+value = lambda name, *shape, of=TensorProto.FLOAT: helper.make_tensor_value_info(name, of, list(shape))
+boolean = lambda name: value(name, of=TensorProto.BOOL)
+
+
+def loop_body(nodes, carried, scanned, initializers=()):
+    return helper.make_graph([node("Identity", ["go"], ["go_on"])] + nodes, "body",
+                             [value("i", of=TensorProto.INT64), boolean("go")] + [value(c, 2, 3) for c in carried],
+                             [boolean("go_on")] + [value(name, 2, 3) for name in scanned], list(initializers))
+
+
+# Reads the carried value, a weight from outside and a weight of its own; gives out every round's value.
+def loop_reference(rounds):
+    def reference(x, t):
+        rows, state = [], x
+        for i in range(rounds):
+            rows.append(torch.sigmoid(state * t["w"]))
+            state = rows[-1] + x * float(i)
+        return torch.cat([state[None], torch.stack(rows)], 0)
+    return reference
+
+
+for rounds in (1, 4):
+    body = loop_body([node("Mul", ["state", "w"], ["m"]), node("Sigmoid", ["m"], ["row"]),
+                      node("Cast", ["i"], ["number"], to=1), node("Mul", ["xp", "number"], ["add"]),
+                      node("Add", ["row", "add"], ["next"])], ["state"], ["next", "row"])
+    operator(f"loop_{rounds}", [node("Loop", ["n", "yes", "xp"], ["last", "rows"], body=body),
+                                node("Unsqueeze", ["last", "axis"], ["line"]),
+                                node("Concat", ["line", "rows"], ["y"], axis=0)], [2, 3], loop_reference(rounds),
+             {"w": [2, 3]}, {"n": np.int64(rounds), "yes": np.bool_(True), "axis": ints(0)})
+body = loop_body([node("Loop", ["two", "", "outer"], ["result"], body=helper.make_graph(
+    [node("Identity", ["go2"], ["go2_on"]), node("Mul", ["inner", "outer"], ["product"])], "nested",
+    [value("j", of=TensorProto.INT64), boolean("go2"), value("inner", 2, 3)],
+    [boolean("go2_on"), value("product", 2, 3)]))], ["outer"], ["result"])
+operator("loop_in_loop", [node("Loop", ["n", "yes", "xp"], ["y"], body=body)], [2, 3], lambda x, t: (x ** 3) ** 3,
+         constants={"n": np.int64(2), "two": np.int64(2), "yes": np.bool_(True)})
+scan_body = helper.make_graph([node("Mul", ["state", "w"], ["m"]), node("Add", ["m", "slice"], ["sum"]),
+                               node("Sigmoid", ["sum"], ["next"]), node("Mul", ["next", "slice"], ["out"])], "body",
+                              [value("state", 2), value("slice", 2)], [value("next", 2), value("out", 2)])
+
+
+def scan_reference(x, t, back):  # x [2, T]: columns are the slices
+    state, rows, columns = t["start"], [], list(x.T)
+    for column in (columns[::-1] if back else columns):
+        state = torch.sigmoid(state * t["w"] + column)
+        rows.append(state * column)
+    return torch.cat([state[None], torch.stack(rows[::-1] if back else rows)], 0)
+
+
+for back in (0, 1):
+    operator(f"scan_{'backwards' if back else 'forwards'}",
+             [node("Scan", ["start", "xp"], ["last", "rows"], body=scan_body, num_scan_inputs=1, scan_input_axes=[1],
+                   scan_input_directions=[back], scan_output_directions=[back]),
+              node("Unsqueeze", ["last", "axis"], ["line"]), node("Concat", ["line", "rows"], ["y"], axis=0)], [2, 4],
+             lambda x, t: scan_reference(x, t, back), {"w": [2], "start": [2]}, {"axis": ints(0)})
+for taken in (True, False):
+    branches = {f"{branch}_branch": helper.make_graph([node(op, ["xp", "w"], [branch])], branch, [], [value(branch, 2, 3)])
+                for branch, op in (("then", "Mul"), ("else", "Add"))}
+    operator(f"if_{str(taken).lower()}", [node("If", ["condition"], ["z"], **branches), node("Sigmoid", ["z"], ["y"])],
+             [2, 3], lambda x, t: torch.sigmoid(x * t["w"] if taken else x + t["w"]), {"w": [2, 3]},
+             {"condition": np.bool_(taken)})
 
 # --- Matrix products --------------------------------------------------------------------------------------------------
 
