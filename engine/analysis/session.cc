@@ -65,7 +65,8 @@ std::optional<int64_t> batch_of(const Graph& graph) {
   return {};
 }
 
-bool is_missing_gradient(const Diagnostic& d) { return d.code == "no-gradient"; }
+// There is still a forward pass to analyse.
+bool is_missing_gradient(const Diagnostic& d) { return d.code == "no-gradient" || d.code == "no-parameters"; }
 
 // One warning for all nodes without a gradient: a transformer has dozens of them, of a few operators.
 Diagnostic forward_only(const Graph& graph, const std::vector<Diagnostic>& problems) {

@@ -107,6 +107,23 @@ std::vector<TensorId> set_batch_norm_mode(Graph& graph, bool frozen, std::vector
   return updated;
 }
 
+// Quantisers that a gradient passes: its rule is no derivative, so it is said.
+void warn_straight_through(const Graph& graph, std::vector<Diagnostic>& warnings) {
+  int count = 0;
+  NodeId first = kNone;
+  for (const Unit& unit : graph.units) {
+    if (unit.op != "QuantizeLinear" || unit.role != Role::gradient) continue;
+    ++count;
+    first = unit.origin;  // units of the backward pass run backward
+  }
+  if (count == 0) return;
+  warnings.push_back({"straight-through",
+                      std::to_string(count) + (count == 1 ? " QuantizeLinear passes" : " QuantizeLinear pass") +
+                          " the gradient on as if it did not round (straight-through estimator), first " +
+                          label(graph, first),
+                      label(graph, first), "", "nothing to do; it is how quantised networks are trained"});
+}
+
 // Names what was added: gradients after what they are the gradient of, other tensors after where they belong.
 void name_tensors(Graph& graph, size_t forward_tensors, TensorId loss, const std::vector<TensorId>& gradients) {
   std::set<std::string> used;
@@ -199,6 +216,10 @@ TrainingGraph build_training_graph(const Graph& forward, const TrainingOptions& 
   std::vector<bool> reached = reached_backward(forward, {loss.differentiated});
   for (TensorId t : selected)
     if (reached[t]) result.parameters.push_back(t);
+  if (result.parameters.empty() && problems.empty() && parameters(forward).empty()) {
+    throw Refusal({"no-parameters", "the model has no floating-point parameter that a gradient can reach", "",
+                   forward.tensors[output].name, "train the model before it is quantised or folded"});
+  }
   if (result.parameters.empty()) {
     std::string where = "output " + forward.tensors[output].name;
     problems.push_back({"nothing-to-train", "no gradient of " + where + " reaches a parameter to be trained", "",
@@ -213,6 +234,7 @@ TrainingGraph build_training_graph(const Graph& forward, const TrainingOptions& 
                                     .frozen_batch_norm = options.frozen_batch_norm},
                                    problems);
   if (!problems.empty()) throw Refusal(problems);
+  warn_straight_through(graph, result.warnings);
   std::vector<TensorId> updated = add_updates(builder, options.optimizer, result.parameters, result.gradients);
 
   name_tensors(graph, forward_tensors, result.loss_value, result.gradients);

@@ -88,7 +88,7 @@ TEST(ByteSource, ReadsFiles) {
 
 // ---- foreign and damaged files (case 20) --------------------------------------------------------------------------
 
-TEST(OnnxFile, SaysWhatAForeignFileLooksLike) {
+TEST(OnnxFile, SaysWhatAForeignFileLooksLike) {  // case 20
   struct Case {
     std::string bytes;
     const char* code;
@@ -113,7 +113,7 @@ TEST(OnnxFile, SaysWhatAForeignFileLooksLike) {
   }
 }
 
-TEST(OnnxFile, EveryTruncationIsRefusedOrStillAModel) {
+TEST(OnnxFile, EveryTruncationIsRefusedOrStillAModel) {  // case 20
   std::string whole = Builder()
                           .input("x", {"n", 3})
                           .weight("w", {3, 4})
@@ -134,7 +134,7 @@ TEST(OnnxFile, EveryTruncationIsRefusedOrStillAModel) {
   EXPECT_NE(problems[0].message.find("at byte " + std::to_string(whole.size() - 5)), std::string::npos);
 }
 
-TEST(OnnxFile, EverySingleByteErrorIsAModelOrRefused) {
+TEST(OnnxFile, EverySingleByteErrorIsAModelOrRefused) {  // case 20
   std::string whole = Builder()
                           .input("x", {2, 3})
                           .weight("w", {3, 4})
@@ -151,7 +151,7 @@ TEST(OnnxFile, EverySingleByteErrorIsAModelOrRefused) {
     }
 }
 
-TEST(OnnxFile, HostileSizesStaySmall) {
+TEST(OnnxFile, HostileSizesStaySmall) {  // case 20
   // A payload that claims 2^60 elements, dims that overflow, and nesting without end.
   auto with = [](const Message& t) {
     return Builder().input("x", {1}).initializer(t).op("Identity", {"w"}, {"y"}).output("y");

@@ -28,7 +28,7 @@ bool warns(const BoundModel& bound, const std::string& code) {
 
 // ---- dimensions (case 1) ------------------------------------------------------------------------------------------
 
-TEST(OnnxImport, BindsDimensionsByNameAndDefaultsTheRest) {
+TEST(OnnxImport, BindsDimensionsByNameAndDefaultsTheRest) {  // case 1
   Model model = open(Builder().input("x", {"batch", 4, "sequence"}).op("Flatten", {"x"}, {"y"}).output("y"));
   BindOptions options;
   options.dims = {{"sequence", 5}};
@@ -184,7 +184,7 @@ TEST(OnnxImport, AbsentOptionalInputsAreAbsent) {  // case 9
 
 // ---- folding (cases 3, 4) -----------------------------------------------------------------------------------------
 
-TEST(OnnxImport, FoldsShapeArithmetic) {
+TEST(OnnxImport, FoldsShapeArithmetic) {  // case 3
   // y = reshape(x, [shape(x)[0] * shape(x)[1], -1]), as exporters write it.
   BoundModel bound = bind(Builder()
                               .input("x", {"n", 6, 5})
@@ -206,7 +206,7 @@ TEST(OnnxImport, FoldsShapeArithmetic) {
   EXPECT_EQ(integers(tensor(bound.graph, "target")), (std::vector<int64_t>{24, -1}));
 }
 
-TEST(OnnxImport, FoldsWhatPropagationAloneStopsAt) {
+TEST(OnnxImport, FoldsWhatPropagationAloneStopsAt) {  // case 4
   // Expand to where(equal(shape, -1), ones, shape), the target PyTorch writes for x.expand(-1, 3).
   BoundModel bound = bind(Builder()
                               .input("x", {2, 1})
@@ -295,7 +295,7 @@ Builder batch_norm(int opset, bool training) {
   return b.op("BatchNormalization", {"x", "scale", "bias", "mean", "var"}, outputs, attributes).output("y");
 }
 
-TEST(OnnxImport, BatchNormalizationOfEveryOpset) {
+TEST(OnnxImport, BatchNormalizationOfEveryOpset) {  // case 11
   for (int opset : {1, 5, 6, 7, 8, 9, 13, 14, 15, 22})
     for (bool training : {false, true}) {
       BoundModel bound = bind(batch_norm(opset, training));
@@ -314,14 +314,14 @@ TEST(OnnxImport, BatchNormalizationOfEveryOpset) {
 
 // ---- order and names (cases 12, 13) -------------------------------------------------------------------------------
 
-TEST(OnnxImport, SortsUnsortedNodesAndSaysSo) {
+TEST(OnnxImport, SortsUnsortedNodesAndSaysSo) {  // case 12
   BoundModel bound = bind(Builder().input("x", {2}).op("Relu", {"a"}, {"y"}).op("Sigmoid", {"x"}, {"a"}).output("y"));
   EXPECT_EQ(operators(bound.graph), "Sigmoid Relu");
   EXPECT_TRUE(warns(bound, "unsorted"));
   EXPECT_FALSE(warns(bind(Builder().input("x", {2}).op("Relu", {"x"}, {"y"}).output("y")), "unsorted"));
 }
 
-TEST(OnnxImport, DuplicateAndEmptyNodeNamesAreLegal) {
+TEST(OnnxImport, DuplicateAndEmptyNodeNamesAreLegal) {  // case 13
   BoundModel bound = bind(Builder()
                               .input("x", {2})
                               .op("Relu", {"x"}, {"a"}, {}, "same")

@@ -217,7 +217,7 @@ Names problems_of(const Graph& forward, const TrainingOptions& options) {
   return result;
 }
 
-TEST(Refusals, EverythingAtOnce) {
+TEST(Refusals, EverythingAtOnce) {  // case 19
   ForwardGraph f;
   TensorId x = f.input("x", {2, 3, 8, 8});
   TensorId y = f.conv(x, "conv", {4, 3, 1, 1}, {2, 4, 8, 8});
@@ -254,7 +254,7 @@ TEST(Refusals, Outputs) {
   EXPECT_EQ(problems_of(scalar.graph, {.loss = Loss::cross_entropy}), Names{"no-classes losssum"});
 }
 
-TEST(Gradients, TiedParametersAreSummedInPairs) {
+TEST(Gradients, TiedParametersAreSummedInPairs) {  // case 22
   ForwardGraph f;
   TensorId x = f.input("x", {4, 5}), w = f.parameter("w", {5, 5});
   for (int i = 0; i < 3; ++i)
