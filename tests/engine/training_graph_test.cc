@@ -247,7 +247,7 @@ TEST(Refusals, Outputs) {
   EXPECT_EQ(problems_of(forward, {}), Names{"no-float-output "});
   ForwardGraph f;
   f.output(f.same("Relu", f.input("x", {2, 3}), "y"));
-  EXPECT_EQ(problems_of(f.graph, {}), Names{"nothing-to-train y"});
+  EXPECT_EQ(problems_of(f.graph, {}), Names{"no-parameters y"});
   ForwardGraph scalar;
   TensorId x = scalar.linear(scalar.input("x", {2, 3}), "fc", 3);
   scalar.output(scalar.node("ReduceSum", {x}, "sum", {}, {{"keepdims", int64_t{0}}}));
