@@ -21,7 +21,7 @@ const TOLERANCE = 1e-3; // relative to the norm of the tensor compared
 // compared with this share of a typical gradient.
 const NOISE = 1e-3;
 const STEP = 5; // of the optimizer step compared
-const PENDING = ['adamw', 'lstm'];  // until the engine has them
+const PENDING = ['adamw']; // until the engine has it
 
 const { models, task } = JSON.parse(readFileSync(join(here, 'models.json'), 'utf8'));
 const scalar = (value) => new ort.Tensor('float32', Float32Array.of(value), []);
