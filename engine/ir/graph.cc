@@ -2,6 +2,9 @@
 
 #include <cstring>
 #include <limits>
+#include <optional>
+
+#include "engine/ir/einsum.h"
 
 namespace monet {
 
@@ -143,7 +146,10 @@ bool is_view(const Node& node) {
 
 bool is_contraction(const Node& node) {
   const std::string& op = node.op;
-  return node.domain.empty() && (op == "Conv" || op == "ConvTranspose" || op == "Gemm" || op == "MatMul");
+  if (!node.domain.empty()) return false;
+  if (op != "Einsum") return op == "Conv" || op == "ConvTranspose" || op == "Gemm" || op == "MatMul";
+  std::optional<EinsumEquation> equation = parse_einsum(attribute(node, "equation", ""));
+  return equation && is_matrix_product(*equation);
 }
 
 void assign_single_units(Graph& graph) {

@@ -164,7 +164,7 @@ std::vector<int64_t> integers(const Tensor& tensor);
 // Operators that only rename or reinterpret bytes (Reshape, Flatten, Squeeze, Unsqueeze, Identity, and Dropout out of
 // training): output 0 shares input 0's bytes and costs nothing.
 bool is_view(const Node& node);
-// Conv, ConvTranspose, Gemm, MatMul: operators whose work is multiply-accumulates over a loop nest.
+// Conv, ConvTranspose, Gemm, MatMul, Einsum of matrices: operators whose work is multiply-accumulates over a loop nest.
 bool is_contraction(const Node& node);
 // Makes every node without a unit a unit of its own (forward graphs after import).
 void assign_single_units(Graph& graph);

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "engine/ir/einsum.h"
 #include "engine/ir/saturating.h"
 #include "engine/workload/work.h"
 
@@ -75,6 +76,25 @@ LoopNest matmul(const Shape& a, const Shape& b, Result result) {
   return matrix_product(batch, d, c, k, result);
 }
 
+// Letters fold into B, D, C and K by which of the operands and the output have them. An operand whose dimension is 1
+// where the letter's size is larger counts as without it.
+LoopNest einsum(const Graph& graph, const Node& node, Result result) {
+  std::optional<EinsumTerms> terms = einsum_terms(graph, node);
+  if (!terms) return {};
+  auto holds = [&](size_t operand, char letter) {
+    size_t at = terms->inputs[operand].find(letter);
+    if (at == std::string::npos) return false;
+    return terms->sizes[letter] == 1 || graph.tensors[node.inputs[operand]].shape[at] != 1;
+  };
+  int64_t b = 1, d = 1, c = 1, k = 1;
+  for (auto [letter, size] : terms->sizes) {
+    bool left = holds(0, letter), right = holds(1, letter);
+    int64_t& loop = !left ? k : !right ? d : terms->output.find(letter) == std::string::npos ? c : b;
+    loop = saturating_multiply(loop, size);
+  }
+  return matrix_product(b, d, c, k, result);
+}
+
 }  // namespace
 
 int64_t LoopNest::macs() const {
@@ -103,6 +123,7 @@ LoopNest loop_nest(const Graph& graph, const Unit& unit) {
     return matrix_product(1, dim(first, trans_a ? 1 : 0), dim(first, trans_a ? 0 : 1), dim(second, trans_b ? 0 : 1),
                           result);
   }
+  if (node.op == "Einsum") return einsum(graph, node, result);
   return matmul(first, second, result);
 }
 

@@ -5,8 +5,8 @@
 #include <set>
 #include <string_view>
 
+#include "engine/ir/einsum.h"
 #include "engine/ir/saturating.h"
-#include "engine/training/einsum.h"
 #include "engine/workload/work.h"
 
 namespace monet {

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "engine/ir/einsum.h"
 #include "engine/ir/graph.h"
 
 namespace monet {
@@ -40,6 +41,50 @@ TEST(Node, LabelFallsBackToOutputThenIndex) {
   EXPECT_EQ(label(g, 0), "conv");
   EXPECT_EQ(label(g, 1), "y");
   EXPECT_EQ(label(g, 2), "#2");
+}
+
+TEST(Einsum, Equations) {
+  auto show = [](const char* text) -> std::string {
+    std::optional<EinsumEquation> e = parse_einsum(text);
+    if (!e) return "none";
+    std::string all;
+    for (const std::string& term : e->inputs) all += term + ",";
+    return all + ">" + e->output;
+  };
+  EXPECT_EQ(show("ij, jk -> ik"), "ij,jk,>ik");
+  EXPECT_EQ(show("ij,jk"), "ij,jk,>ik");
+  EXPECT_EQ(show("bA,b..."), "bA,b.,>.A");  // capitals first
+  EXPECT_EQ(show("ii"), "ii,>");
+  EXPECT_EQ(show(",i->"), ",i,>");
+  for (const char* bad : {"i.j->ij", "i->j1", "......->i", "i-j", "i->j->k"}) EXPECT_EQ(show(bad), "none") << bad;
+}
+
+TEST(Einsum, ProductsOfMatrices) {
+  auto is_product = [](const char* text) { return is_matrix_product(*parse_einsum(text)); };
+  for (const char* yes : {"ij,jk->ik", "bij,bkj->bki", "...ij,...jk->...ik", "...i,oi->...o", "abc,cd->abd"})
+    EXPECT_TRUE(is_product(yes)) << yes;
+  // A vector, an outer product, a sum inside an operand, elementwise, a diagonal, one and three operands.
+  for (const char* no : {"ij,j->i", "i,j->ij", "ijl,jk->ik", "ij,ij->ij", "iij,jk->ik", "ij->ji", "ij,jk,kl->il"})
+    EXPECT_FALSE(is_product(no)) << no;
+}
+
+TEST(Einsum, TermsFitTheirShapes) {
+  auto terms = [](const char* equation, const std::vector<Shape>& shapes) {
+    Graph graph;
+    Node node{.op = "Einsum"};
+    for (const Shape& shape : shapes) node.inputs.push_back(graph.add(Tensor{.shape = shape}));
+    node.attributes = {{"equation", std::string(equation)}};
+    return einsum_terms(graph, node);
+  };
+  auto found = terms("...ij,...jk->...ik", {{2, 1, 3, 4}, {5, 4, 6}});
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->inputs, (std::vector<std::string>{"abij", "bjk"}));
+  EXPECT_EQ(found->output, "abik");
+  EXPECT_EQ(found->sizes, (std::map<char, int64_t>{{'a', 2}, {'b', 5}, {'i', 3}, {'j', 4}, {'k', 6}}));
+  EXPECT_FALSE(terms("ij,jk->ik", {{2, 3}, {4, 5}}));
+  EXPECT_FALSE(terms("ij,jk->ik", {{2, 3}}));
+  EXPECT_FALSE(terms("ij->ik", {{2, 3}}));
+  EXPECT_FALSE(terms("ij->i", {{2, 3, 4}}));
 }
 
 }  // namespace

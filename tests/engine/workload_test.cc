@@ -132,6 +132,22 @@ TEST(LoopNest, MatMulBroadcasts) {
   EXPECT_EQ(loop_nest(b.graph, gradient(scores, b.graph, 1, Role::input_gradient)).reduction[0], "D");
 }
 
+TEST(LoopNest, EinsumLetterByLetter) {
+  Builder b;
+  auto unit = [&](const char* equation, Shape x, Shape y) {
+    return b.contraction("Einsum", x, y, {}, {text("equation", equation)});
+  };
+  auto nest = [&](const char* equation, Shape x, Shape y) { return show(loop_nest(b.graph, unit(equation, x, y))); };
+  EXPECT_EQ(nest("ij,jk->ik", {5, 7}, {7, 3}), "B=1 D=5 C=7 K=3 | C");
+  EXPECT_EQ(nest("kj, ij", {3, 7}, {5, 7}), "B=1 D=3 C=7 K=5 | C");  // ik by the alphabet
+  EXPECT_EQ(nest("bhqd,bhkd->bhqk", {2, 12, 64, 16}, {2, 12, 32, 16}), "B=24 D=64 C=16 K=32 | C");
+  EXPECT_EQ(nest("...i,oi->...o", {2, 197, 768}, {3072, 768}), "B=1 D=394 C=768 K=3072 | C");
+  EXPECT_EQ(nest("...ij,...jk->...ik", {8, 1, 5, 7}, {1, 9, 7, 3}), "B=1 D=40 C=7 K=27 | C");
+  Unit scores = unit("bqd,bkd->bqk", {4, 5, 7}, {4, 3, 7});
+  EXPECT_EQ(show(loop_nest(b.graph, gradient(scores, b.graph, 0, Role::input_gradient))), "B=4 D=5 C=7 K=3 | K");
+  EXPECT_EQ(show(loop_nest(b.graph, gradient(scores, b.graph, 1, Role::input_gradient))), "B=4 D=5 C=7 K=3 | D");
+}
+
 TEST(LoopNest, HostileShapesSaturate) {
   Builder b;
   Unit unit = b.contraction("MatMul", {INT64_MAX, 3}, {3, INT64_MAX}, {INT64_MAX, INT64_MAX});
