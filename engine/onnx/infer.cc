@@ -2,6 +2,7 @@
 
 #include <onnx/shape_inference/implementation.h>
 
+#include <algorithm>
 #include <deque>
 
 #include "engine/onnx/fold.h"
@@ -137,7 +138,27 @@ class Pass {
       problem(n, index, "shape-error", "does not fit its inputs: " + one_line(error.what()), "", "");
       return false;
     }
-    return open_dims_ || check_reshape(n, index);
+    if (open_dims_) return true;
+    complete_compress(n);
+    return check_reshape(n, index);
+  }
+
+  // ONNX infers no shape for Compress, even where the condition is known. Beyond its end nothing is selected.
+  void complete_compress(const NodeProto& n) {
+    Shape from;
+    if (n.op_type() != "Compress" || !n.domain().empty() || !known_shape(result_.types[n.input(0)], from)) return;
+    const Value* condition = value_of(n.input(1));
+    const auto* given = find_attribute(n, "axis");
+    int64_t rank = static_cast<int64_t>(from.size()), axis = given ? given->i() : 0;
+    if (!given) from = {elements(from)};
+    if (axis < 0) axis += rank;
+    if (!condition || axis < 0 || axis >= static_cast<int64_t>(from.size())) return;
+    int64_t size = std::min(condition->size(), from[axis]);
+    from[axis] =
+        std::count_if(condition->ints.begin(), condition->ints.begin() + size, [](int64_t v) { return v != 0; });
+    TypeProto type;
+    set_tensor_type(&type, result_.types[n.input(0)].tensor_type().elem_type(), from);
+    set_type(n.output(0), type);
   }
 
   // ONNX takes an explicit Reshape target as it is, fitting or not.

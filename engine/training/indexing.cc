@@ -1,5 +1,7 @@
 // Gradients of operators that read or write elements by index. What was read several times adds up: always by
 // ScatterElements, since ONNX Runtime's ScatterND races when it adds at equal indices.
+#include <optional>
+
 #include "engine/training/gradient_rules.h"
 
 namespace monet {
@@ -19,9 +21,13 @@ TensorId scatter_slices(Builder& b, const Shape& shape, TensorId indices, Tensor
   return scatter_add(b, shape, b.expand(b.reshape(indices, line), slices), updates, axis);
 }
 
-int64_t axis_of(const Backward& g, int64_t otherwise) {
-  int64_t axis = attribute(g.node, "axis", otherwise);
-  return axis < 0 ? axis + static_cast<int64_t>(g.shape(g.input(0)).size()) : axis;
+// The axis counted from the front; refuses and returns nothing when the input has no such axis.
+std::optional<int64_t> axis_of(Backward& g, int64_t otherwise) {
+  int64_t rank = static_cast<int64_t>(g.shape(g.input(0)).size()), axis = attribute(g.node, "axis", otherwise);
+  if (axis < 0) axis += rank;
+  if (axis >= 0 && axis < rank) return axis;
+  g.refuse("its axis lies outside its input", "check the model");
+  return std::nullopt;
 }
 
 }  // namespace
@@ -30,7 +36,9 @@ int64_t axis_of(const Backward& g, int64_t otherwise) {
 void gather_gradient(Backward& g) {
   Builder& b = g.b;
   Shape x = g.shape(g.input(0)), slices = x;
-  int64_t axis = axis_of(g, 0);
+  std::optional<int64_t> found = axis_of(g, 0);
+  if (!found) return;
+  int64_t axis = *found;
   TensorId indices = g.input(1);
   slices[axis] = elements(g.shape(indices));
   TensorId dy = b.reshape(g.gradient(), slices);
@@ -44,10 +52,19 @@ void gather_gradient(Backward& g) {
 }
 
 void gather_elements_gradient(Backward& g) {
-  g.give(0, scatter_add(g.b, g.shape(g.input(0)), g.input(1), g.gradient(), axis_of(g, 0)));
+  std::optional<int64_t> axis = axis_of(g, 0);
+  if (axis) g.give(0, scatter_add(g.b, g.shape(g.input(0)), g.input(1), g.gradient(), *axis));
 }
 
 namespace {
+
+bool fits(const Shape& data, const Shape& tuples, int64_t batch_dims) {
+  int64_t rank = static_cast<int64_t>(data.size());
+  return !tuples.empty() && batch_dims >= 0 && batch_dims < static_cast<int64_t>(tuples.size()) && tuples.back() >= 1 &&
+         tuples.back() <= rank - batch_dims;
+}
+
+void refuse_tuples(Backward& g) { g.refuse("its indices do not fit its data", "check the model"); }
 
 // An operator that addresses slices by tuples of indices, as one that addresses rows of a matrix: the tensor is
 // [rows, row_size], `indices` the row numbers, [count, row_size].
@@ -56,6 +73,7 @@ struct Rows {
   TensorId indices;
 };
 
+// The tuples must fit the data.
 Rows rows(Builder& b, const Shape& data, TensorId tuples, int64_t batch_dims) {
   Shape shape = b.shape(tuples);
   size_t length = static_cast<size_t>(shape.back());
@@ -95,8 +113,10 @@ Rows rows(Builder& b, const Shape& data, TensorId tuples, int64_t batch_dims) {
 void gather_nd_gradient(Backward& g) {
   Builder& b = g.b;
   Shape x = g.shape(g.input(0));
+  int64_t batch_dims = attribute(g.node, "batch_dims", int64_t{0});
+  if (!fits(x, g.shape(g.input(1)), batch_dims)) return refuse_tuples(g);
   if (elements(x) == 0 || elements(g.shape(g.gradient())) == 0) return g.give(0, b.filled(x, 0, b.dtype(g.gradient())));
-  Rows r = rows(b, x, g.input(1), attribute(g.node, "batch_dims", int64_t{0}));
+  Rows r = rows(b, x, g.input(1), batch_dims);
   g.give(0, b.reshape(scatter_add(b, r.matrix, r.indices, b.reshape(g.gradient(), r.slices), 0), x));
 }
 
@@ -162,7 +182,9 @@ void give_wanted(Backward& g, const ScatterGradients& gradients) {
 // allowed without a reduction.)
 void scatter_elements_gradient(Backward& g) {
   Builder& b = g.b;
-  Scatter s{g.input(0), g.input(1), g.input(2), g.output(0), g.gradient(), axis_of(g, 0)};
+  std::optional<int64_t> axis = axis_of(g, 0);
+  if (!axis) return;
+  Scatter s{g.input(0), g.input(1), g.input(2), g.output(0), g.gradient(), *axis};
   std::string reduction = attribute(g.node, "reduction", "none");
   if (reduction != "none" && reduction != "add") return give_wanted(g, combined_gradients(b, s, reduction));
   if (g.wants(0)) {
@@ -177,6 +199,7 @@ void scatter_nd_gradient(Backward& g) {
   TensorId dy = g.gradient();
   Shape x = g.shape(g.input(0)), updates = g.shape(g.input(2));
   std::string reduction = attribute(g.node, "reduction", "none");
+  if (!fits(x, g.shape(g.input(1)), 0)) return refuse_tuples(g);
   if (reduction != "none" && reduction != "add" && elements(x) > 0 && elements(updates) > 0) {
     Rows r = rows(b, x, g.input(1), 0);
     auto matrix = [&](TensorId t) { return b.reshape(t, r.matrix); };
@@ -197,18 +220,26 @@ void compress_gradient(Backward& g) {
   Shape x = g.shape(g.input(0)), from = x;
   int64_t axis = 0;
   if (find_attribute(g.node, "axis")) {
-    axis = axis_of(g, 0);
+    std::optional<int64_t> given = axis_of(g, 0);
+    if (!given) return;
+    axis = *given;
   } else {
     from = {elements(x)};
   }
-  int64_t count = g.shape(g.gradient())[axis];
-  TensorId chosen = b.emit_as(DType::int64, "NonZero", {g.input(1)}, {1, count});
-  g.give(0, b.reshape(scatter_slices(b, from, chosen, g.gradient(), axis), x));
+  std::vector<int64_t> chosen;
+  std::string condition = g.tensor(g.input(1)).data;
+  for (size_t i = 0; i < condition.size(); ++i)
+    if (condition[i] && static_cast<int64_t>(i) < from[axis]) chosen.push_back(static_cast<int64_t>(i));
+  if (static_cast<int64_t>(chosen.size()) != g.shape(g.gradient())[axis])
+    return g.refuse("its condition is not a constant", "export the model with a fixed condition");
+  g.give(0, b.reshape(scatter_slices(b, from, b.ints(chosen), g.gradient(), axis), x));
 }
 
 void top_k_gradient(Backward& g) {
+  std::optional<int64_t> axis = axis_of(g, -1);
+  if (!axis) return;
   TensorId indices = g.saved_output(1, DType::int64, g.shape(g.output(0)));
-  g.give(0, scatter_add(g.b, g.shape(g.input(0)), indices, g.gradient(), axis_of(g, -1)));
+  g.give(0, scatter_add(g.b, g.shape(g.input(0)), indices, g.gradient(), *axis));
 }
 
 // Y = off + (on - off) * hot: sums of dY where hot is 1 and where it is 0.

@@ -12,6 +12,13 @@ struct LabelTerms {
   TensorId factor;  // dY * weight of the label / sum of weights for the mean, of the same shape; 0 for ignored ones
 };
 
+bool labels_fit(Backward& g) {
+  Shape scores = g.shape(g.input(0)), labels = g.shape(g.input(1));
+  bool fit = scores.size() >= 2 && labels.size() + 1 == scores.size();
+  if (!fit) g.refuse("its labels do not fit its scores", "give it scores [N, C, ...] and labels [N, ...]");
+  return fit;
+}
+
 // Inputs of the node: scores [N, C, ...], labels [N, ...], weights [C] (optional).
 LabelTerms label_terms(Backward& g) {
   Builder& b = g.b;
@@ -50,6 +57,7 @@ TensorId subtract_at_labels(Builder& b, TensorId into, const LabelTerms& terms) 
 // dX = factor * (softmax(X) - onehot(label)), from the log-probabilities as in PyTorch; what flows into the second
 // output, the log-probabilities, comes on top as for LogSoftmax.
 void softmax_cross_entropy_loss_gradient(Backward& g) {
+  if (!labels_fit(g)) return;
   Builder& b = g.b;
   Shape x = g.shape(g.input(0));
   TensorId log_probabilities = g.saved_output(1, b.dtype(g.input(0)), x);
@@ -66,6 +74,7 @@ void softmax_cross_entropy_loss_gradient(Backward& g) {
 }
 
 void negative_log_likelihood_loss_gradient(Backward& g) {
+  if (!labels_fit(g)) return;
   TensorId zeros = g.b.filled(g.shape(g.input(0)), 0, g.b.dtype(g.input(0)));
   g.give(0, subtract_at_labels(g.b, zeros, label_terms(g)));
 }

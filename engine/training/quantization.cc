@@ -40,6 +40,18 @@ std::optional<Range> range_of(DType type) {
   }
 }
 
+// Whether the scale is one number, one per slice along the axis, or one per block of slices, and no other.
+bool scale_fits(Backward& g) {
+  Shape x = g.shape(g.input(0)), scale = g.shape(g.input(1));
+  int64_t rank = static_cast<int64_t>(x.size()), axis = attribute(g.node, "axis", int64_t{1});
+  if (axis < 0) axis += rank;
+  bool has_axis = axis >= 0 && axis < rank;
+  bool fits = elements(scale) == 1 || (has_axis && scale.size() == 1 && scale[0] == x[axis]) ||
+              (has_axis && scale.size() == x.size() && attribute(g.node, "block_size", int64_t{0}) > 0);
+  if (!fits) g.refuse("its scale does not fit its input", "check the model");
+  return fits;
+}
+
 // A scale or zero point so that it broadcasts against `x`: one for the tensor, one per slice along the axis, or one per
 // block of `block_size` slices.
 TensorId spread_over(const Backward& g, TensorId per, const Shape& x) {
@@ -48,7 +60,7 @@ TensorId spread_over(const Backward& g, TensorId per, const Shape& x) {
   int64_t rank = static_cast<int64_t>(x.size()), axis = attribute(g.node, "axis", int64_t{1});
   if (axis < 0) axis += rank;
   if (elements(given) == 1) return b.reshape(per, {});
-  if (given.size() == 1 && axis < rank) {
+  if (given.size() == 1) {
     Shape line(x.size(), 1);
     line[axis] = given[0];
     return b.reshape(per, line);
@@ -66,6 +78,7 @@ TensorId spread_over(const Backward& g, TensorId per, const Shape& x) {
 
 // dX = dY / scale where the rounded value lies within the type's range, as in PyTorch's fake quantisation.
 void quantize_linear_gradient(Backward& g) {
+  if (!scale_fits(g)) return;
   Builder& b = g.b;
   TensorId x = g.input(0), zero_point = g.input(2);
   DType type = b.dtype(x), quantised = b.dtype(g.output(0));
@@ -88,7 +101,7 @@ void quantize_linear_gradient(Backward& g) {
 
 // dX = dY * scale
 void dequantize_linear_gradient(Backward& g) {
-  g.give(0, g.b.mul(g.gradient(), spread_over(g, g.input(1), g.shape(g.input(0)))));
+  if (scale_fits(g)) g.give(0, g.b.mul(g.gradient(), spread_over(g, g.input(1), g.shape(g.input(0)))));
 }
 
 }  // namespace monet

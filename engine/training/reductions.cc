@@ -29,9 +29,14 @@ std::optional<Reduction> reduction(Backward& g) {
     for (int64_t axis = 0; axis < rank; ++axis) result.axes.push_back(axis);
   for (int64_t& axis : result.axes) {
     if (axis < 0) axis += rank;
+    if (axis < 0 || axis >= rank) {
+      g.refuse("its axes lie outside its input", "check the model");
+      return std::nullopt;
+    }
     result.kept[axis] = 1;
   }
   std::sort(result.axes.begin(), result.axes.end());
+  result.axes.erase(std::unique(result.axes.begin(), result.axes.end()), result.axes.end());
   return result;
 }
 

@@ -94,9 +94,11 @@ void slice_gradient(Backward& g) {
   std::iota(axes.begin(), axes.end(), 0);
   if (g.input(3) != kNone) axes = integers(g.tensor(g.input(3)));
   if (g.input(4) != kNone) steps = integers(g.tensor(g.input(4)));
+  auto outside = [&](int64_t axis) { return axis < -rank || axis >= rank; };
   if (static_cast<int64_t>(starts.size()) != elements(g.shape(g.input(1))) || axes.size() != starts.size() ||
-      steps.size() != starts.size()) {
-    return g.refuse("its starts, axes or steps are not constants", "export the model with fixed slices");
+      steps.size() != starts.size() || std::any_of(axes.begin(), axes.end(), outside)) {
+    return g.refuse("its starts, axes or steps are not constants that fit its input",
+                    "export the model with fixed slices");
   }
   if (elements(y) == 0) return g.give(0, b.filled(x, 0, b.dtype(dx)));
 
@@ -129,6 +131,7 @@ void depth_to_space_gradient(Backward& g) {
   Builder& b = g.b;
   int64_t block = attribute(g.node, "blocksize", int64_t{1});
   Shape x = g.shape(g.input(0));
+  if (x.size() != 4 || block < 1) return g.refuse("its blocks do not fit its input", "give it data [N, C, H, W]");
   if (attribute(g.node, "mode", "DCR") == "DCR")
     return g.give(0, b.emit("SpaceToDepth", {g.gradient()}, x, {{"blocksize", block}}));
   TensorId blocks = b.reshape(g.gradient(), {x[0], x[1] / (block * block), x[2], block, x[3], block});

@@ -147,8 +147,8 @@ int64_t einsum_cost(const Graph& graph, const Node& node) {
   return saturating_multiply(points, static_cast<int64_t>(terms->inputs.size()) - 1 + sums);
 }
 
-// Per matrix of n rows: elimination, one division and 2 (n - k) operations per row below each of n pivots, about
-// 2/3 n^3, exactly (n - 1) n (2 n - 1) / 3 + n (n - 1) / 2 divisions; then the product of the pivots.
+// Elimination of an n x n matrix: below pivot k there are n - k rows, each takes one division and n - k multiplications
+// and subtractions; sums to (n - 1) n (2 n - 1) / 3 + n (n - 1) / 2 divisions. Then the product of the pivots.
 int64_t det_cost(const Graph& graph, const Node& node) {
   const Shape& shape = shape_at(graph, node.inputs, 0);
   int64_t n = shape.empty() ? 0 : shape.back();

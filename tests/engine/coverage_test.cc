@@ -7,6 +7,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "engine/training/gradient_rules.h"
+
 namespace monet {
 namespace {
 
@@ -25,6 +27,11 @@ TEST(Coverage, EveryOperatorWithoutGradientHasAReason) {
     bool no_gradient = row.coverage == Coverage::stops || row.coverage == Coverage::unsupported;
     EXPECT_EQ(no_gradient && row.note.empty(), false) << row.op;
   }
+}
+
+TEST(Coverage, NoRuleStopsTheGradient) {
+  for (const OperatorCoverage& row : operator_coverage())
+    EXPECT_FALSE(find_gradient_rule("", row.op) && gradient_stops("", row.op)) << row.op;
 }
 
 TEST(Coverage, KnownRows) {

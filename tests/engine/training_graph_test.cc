@@ -7,6 +7,7 @@
 #include <set>
 
 #include "engine/onnx/model.h"
+#include "engine/training/gradient_rules.h"
 #include "tests/engine/training_models.h"
 
 namespace monet {
@@ -141,7 +142,8 @@ TEST(SavedForBackward, SmallNetwork) {
 }
 
 TEST(SavedForBackward, ActivationsReadTheirOutput) {
-  for (const char* op : {"Relu", "Clip", "Sigmoid", "Softmax", "LogSoftmax"}) {
+  for (const char* op : {"Relu", "Clip", "Sigmoid", "Softmax", "LogSoftmax", "Tanh", "Elu", "Selu", "Celu", "LeakyRelu",
+                         "HardSigmoid", "Softsign", "ThresholdedRelu", "Shrink", "Exp", "Sqrt", "Reciprocal", "Tan"}) {
     ForwardGraph f;
     TensorId x = f.input("x", {4, 8});
     TensorId low = f.tensor("low", {}, TensorKind::constant, DType::float32, std::string(4, '\0'));
@@ -152,6 +154,27 @@ TEST(SavedForBackward, ActivationsReadTheirOutput) {
     TrainingGraph t = build_training_graph(f.graph, {});
     EXPECT_EQ(saved_names(t), (Names{"x", "act", "fc2"})) << op;
   }
+}
+
+TEST(SavedForBackward, OthersReadTheirInputOrNothing) {
+  auto saved = [](const char* op) {
+    ForwardGraph f;
+    TensorId before = f.linear(f.input("x", {4, 8}), "fc1", 16);
+    f.output(f.linear(f.same(op, before, "act"), "fc2", 3));
+    return saved_names(build_training_graph(f.graph, {}));
+  };
+  for (const char* op : {"Gelu", "HardSwish", "Mish", "Softplus", "Erf", "Log", "Sin", "Cos", "Abs"})
+    EXPECT_EQ(saved(op), (Names{"x", "fc1", "act", "fc2"})) << op;
+  EXPECT_EQ(saved("Neg"), (Names{"x", "act", "fc2"}));
+}
+
+// A maximum of two needs both, to compare them; its output only if the next operator does.
+TEST(SavedForBackward, MaximumOfTwoReadsItsOperands) {
+  ForwardGraph f;
+  TensorId x = f.input("x", {4, 8});
+  TensorId largest = f.node("Max", {f.linear(x, "fc1", 8), f.parameter("floor", {8})}, "max", {4, 8});
+  f.output(largest);
+  EXPECT_EQ(saved_names(build_training_graph(f.graph, {.loss = Loss::sum})), (Names{"x", "fc1", "max"}));
 }
 
 TEST(SavedForBackward, SumsSaveNothingAndDropoutItsMask) {
@@ -393,6 +416,53 @@ TEST(Refusals, WindowsThatDoNotFit) {
   }
   EXPECT_EQ(problems({{"pads", Ints{1, 1}}}), Names{"no-gradient conv"});
   EXPECT_EQ(problems({{"pads", Ints{0, 0, -1, 0}}}), Names{"no-gradient conv"});
+}
+
+TEST(Refusals, IndicesThatDoNotFit) {
+  using Ints = std::vector<int64_t>;
+  auto raw = [](const Ints& values) {
+    return std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof values[0]);
+  };
+  auto problems = [&](const char* op, const Shape& x, const Shape& indices, Ints values,
+                      std::vector<Attribute> attributes = {}) {
+    ForwardGraph f;
+    TensorId before = f.node("Mul", {f.input("x", x), f.parameter("w", x)}, "before", x);
+    TensorId second = f.tensor("second", indices, TensorKind::constant, DType::int64, raw(values));
+    std::vector<TensorId> inputs = {before, second};
+    if (op == std::string("Slice")) inputs = {before, second, second, second};
+    if (op == std::string("ScatterND")) inputs.push_back(f.parameter("updates", {2}));
+    f.output(f.node(op, inputs, "y", {2}, std::move(attributes)));
+    return problems_of(f.graph, {.loss = Loss::sum});
+  };
+  const Names kRefused = {"no-gradient y"};
+  EXPECT_EQ(problems("GatherND", {3, 4}, {2, 1}, {}, {{"batch_dims", int64_t{-1}}}), kRefused);
+  EXPECT_EQ(problems("GatherND", {3, 4}, {2, 1}, {}, {{"batch_dims", int64_t{2}}}), kRefused);
+  EXPECT_EQ(problems("GatherND", {3, 4}, {2, 3}, {}), kRefused);
+  EXPECT_EQ(problems("GatherND", {3, 4}, {}, {}), kRefused);
+  EXPECT_EQ(problems("ScatterND", {3, 4}, {2, 3}, {}, {{"reduction", std::string("mul")}}), kRefused);
+  EXPECT_EQ(problems("Gather", {3, 4}, {2}, {}, {{"axis", int64_t{7}}}), kRefused);
+  EXPECT_EQ(problems("GatherElements", {3, 4}, {2, 4}, {}, {{"axis", int64_t{-3}}}), kRefused);
+  EXPECT_EQ(problems("Slice", {3, 4}, {1}, {5}), kRefused);
+  EXPECT_EQ(problems("Slice", {3, 4}, {2}, {}), kRefused);  // not known
+  EXPECT_EQ(problems("ReduceMax", {3, 4}, {1}, {2}), kRefused);
+  EXPECT_EQ(problems("ReduceProd", {3, 4}, {1}, {}), kRefused);  // not known
+  EXPECT_EQ(problems("NegativeLogLikelihoodLoss", {3, 4}, {}, {}), kRefused);
+  EXPECT_EQ(problems("SoftmaxCrossEntropyLoss", {3}, {}, {}), kRefused);
+  EXPECT_EQ(problems("Einsum", {3, 4}, {2}, {}, {{"equation", std::string("ij,jk->ik")}}), kRefused);
+  EXPECT_EQ(problems("Einsum", {3, 4}, {2}, {}, {{"equation", std::string("ij->ik")}}), kRefused);
+  EXPECT_EQ(problems("Einsum", {3, 4}, {2}, {}, {{"equation", std::string("i..j,k->ik")}}), kRefused);
+}
+
+// Sign's slope is 0 wherever it exists: what comes before it is not trained, and that is no problem.
+TEST(Gradients, StopByDefinition) {
+  ForwardGraph f;
+  TensorId before = f.linear(f.input("x", {4, 8}), "fc1", 8);
+  f.output(f.linear(f.same("Sign", before, "sign"), "fc2", 3));
+  TrainingGraph t = build_training_graph(f.graph, {});
+  EXPECT_EQ(names(t.graph, t.parameters), (Names{"fc2.weight", "fc2.bias"}));
+  EXPECT_NE(gradient_stops("", "Sign"), nullptr);
+  EXPECT_EQ(gradient_stops("com.example", "Sign"), nullptr);
+  EXPECT_EQ(gradient_stops("", "Exp"), nullptr);
 }
 
 TEST(TrainingGraph, ClashingNamesStayUnique) {

@@ -768,6 +768,10 @@ for kind, reduction in (("add", "sum"), ("mul", "prod"), ("max", "amax"), ("min"
     operator(f"scatter_nd_{kind}", [node("ScatterND", ["xp", "i", "w"], ["y"], reduction=kind)], [3, 4],
              lambda x, t: x.scatter_reduce(0, torch.tensor([0, 2, 1]).reshape(3, 1).expand(3, 4), t["w"], reduction),
              {"w": [3, 4]}, {"i": np.array([[0], [-1], [1]])}, opset=18)
+operator("compress_axis", [node("Compress", ["xp", "c"], ["y"], axis=1)], [2, 4, 3], lambda x, t: x[:, [0, 2]],
+         constants={"c": np.array([True, False, True])})
+operator("compress_flat", [node("Compress", ["xp", "c"], ["y"])], [2, 3], lambda x, t: x.flatten()[[1, 2, 5]],
+         constants={"c": np.array([False, True, True, False, False, True])})
 hot = F.one_hot(torch.tensor([[0, 2], [1, 2]]), 3).float()
 operator("one_hot_values", [node("Neg", ["w"], ["n"]), node("OneHot", ["i", "d", "n"], ["h"], axis=-1), node("Mul", ["h", "xp"], ["y"])], [2, 2, 3],
          lambda x, t: -(t["w"][0] + (t["w"][1] - t["w"][0]) * hot) * x, {"w": [2]},
@@ -1109,6 +1113,8 @@ reduced("reducelogsum", "ReduceLogSum", lambda x: x.sum((0, 2)).log(), [2, 3, 2]
 reduced("reducelogsumexp", "ReduceLogSumExp", lambda x: x.logsumexp((0, 2), True), [2, 3, 4], [0, 2])
 reduced("reducelogsumexp_all", "ReduceLogSumExp", lambda x: x.logsumexp((0, 1)), [2, 3], None, 0)
 reduced("reducesumsquare", "ReduceSumSquare", lambda x: x.square().sum(-2), [2, 3, 4], [-2], 0)
+reduced("reducel1_nothing", "ReduceL1", torch.abs, [2, 3], None, 1, noop_with_empty_axes=1)
+reduced("reducesumsquare_nothing", "ReduceSumSquare", torch.square, [2, 3], [], 1, noop_with_empty_axes=1)
 for exclusive in (0, 1):
     for reverse in (0, 1):
         def cumulated(x):
