@@ -453,6 +453,19 @@ TEST(Refusals, IndicesThatDoNotFit) {
   EXPECT_EQ(problems("Einsum", {3, 4}, {2}, {}, {{"equation", std::string("i..j,k->ik")}}), kRefused);
 }
 
+// As for MatMul: the weight's gradient first, each a unit with its multiply-accumulates.
+TEST(Units, EinsumOfMatrices) {
+  ForwardGraph f;
+  TensorId x = f.same("Sigmoid", f.linear(f.input("x", {4, 8}), "fc", 8), "act");
+  f.output(f.node("Einsum", {x, f.parameter("w", {3, 8})}, "y", {4, 3}, {{"equation", std::string("...i,oi->...o")}}));
+  TrainingGraph t = build_training_graph(f.graph, {.loss = Loss::sum});
+  check_structure(f.graph, t);
+  std::vector<Role> roles;
+  for (const Unit& unit : t.graph.units)
+    if (unit.op == "Einsum" && unit.contraction != kNone) roles.push_back(unit.role);
+  EXPECT_EQ(roles, (std::vector<Role>{Role::forward, Role::weight_gradient, Role::input_gradient}));
+}
+
 // Sign's slope is 0 wherever it exists: what comes before it is not trained, and that is no problem.
 TEST(Gradients, StopByDefinition) {
   ForwardGraph f;

@@ -215,9 +215,10 @@ TEST(Operations, ByHand) {
   EXPECT_EQ(cost("Resize", {{1, 1, 2, 2}}, {{1, 1, 4, 4}}, {text("mode", "linear")}), 16 * 9);  // three lerps of 3
   EXPECT_EQ(cost("ScatterElements", {{100}, {7}, {7}}, {{100}}, {text("reduction", "add")}), 7);
   EXPECT_EQ(cost("ScatterElements", {{100}, {7}, {7}}, {{100}}), 0);
-  EXPECT_EQ(cost("Einsum", {{2, 3, 4}, {2, 4, 5}}, {{2, 3, 5}}, {text("equation", "bij,bjk->bik")}), 2 * 60 * 2);
-  EXPECT_EQ(cost("Einsum", {{3}, {4}}, {{3, 4}}, {text("equation", "i,j->ij")}), 12);  // products only
-  EXPECT_EQ(cost("Einsum", {{7, 3, 4}}, {{7}}, {text("equation", "...ij")}), 0);       // moves only
+  EXPECT_EQ(cost("Einsum", {{2, 3, 4}, {2, 4, 5}}, {{2, 3, 5}}, {text("equation", "bij,bjk->bik")}), 2 * 60);  // MACs
+  EXPECT_EQ(cost("Einsum", {{2, 3, 4}, {4}}, {{2, 3}}, {text("equation", "bij,j->bi")}), 24 * 2);  // a vector
+  EXPECT_EQ(cost("Einsum", {{3}, {4}}, {{3, 4}}, {text("equation", "i,j->ij")}), 12);              // products only
+  EXPECT_EQ(cost("Einsum", {{7, 3, 4}}, {{7}}, {text("equation", "...ij")}), 0);                   // moves only
   EXPECT_EQ(cost("Einsum", {{3, 3}}, {{}}, {text("equation", "ii->")}), 3);
   // Rows 2 and 3 lose column 1: a division, 2 multiplications, 2 subtractions each; row 3 column 2: 5 + 1 + 1; 2
   // products.
