@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <set>
 
+#include "engine/onnx/fold.h"
 #include "engine/onnx/lower.h"
 
 namespace monet {
@@ -77,14 +79,10 @@ class ControlFlow {
     int carried = n_.input_size() - 2, scanned = body.output_size() - 1 - carried;
     if (carried < 0 || body.input_size() != 2 + carried || scanned < 0 || n_.output_size() > carried + scanned)
       return "its body does not fit it";
-    auto trips = known_value(graph_, inferred_, input(0));
-    if (!trips || trips->ints.size() != 1) return "its trip count depends on the data";
-    auto condition = input(1).empty() ? std::nullopt : known_value(graph_, inferred_, input(1));
-    if (!input(1).empty() && (!condition || condition->ints.size() != 1)) return "its condition depends on the data";
-    int64_t rounds = condition && !condition->ints[0] ? 0 : std::max<int64_t>(0, trips->ints[0]);
-    if (rounds > 1 && !stays_true(body)) return "its condition depends on the data";
+    int64_t rounds = 0;
+    std::string problem = count_rounds(body, rounds);
+    if (!problem.empty()) return problem;
     if (rounds == 0 && scanned > 0) return "it has no rounds, and what it would stack has no known shape";
-    if (!fits(rounds, body)) return too_many(rounds);
 
     Renaming hoisted = hoist(body);
     Strings state(n_.input().begin() + 2, n_.input().end());
@@ -134,7 +132,7 @@ class ControlFlow {
       rounds = shape[axes[s]];
     }
     if (rounds < 1) return "it has no rounds, and what it would stack has no known shape";
-    if (!fits(rounds, body)) return too_many(rounds);
+    if (!fits(rounds, body)) return "its rounds would become too many nodes";
 
     Renaming hoisted = hoist(body);
     Strings state(n_.input().begin(), n_.input().begin() + carried);
@@ -169,38 +167,88 @@ class ControlFlow {
     return values;
   }
 
-  // Whether the condition that the body gives out is true whenever the one it gets is.
-  bool stays_true(const GraphProto& body) const {
-    std::string name = body.output(0).name();
-    for (int left = body.node_size(); left >= 0; --left) {
-      if (name == body.input(1).name()) return true;
-      for (const auto& t : body.initializer())
-        if (t.name() == name) return is_true(decode(t));
-      auto producer = std::find_if(body.node().begin(), body.node().end(), [&](const NodeProto& n) {
-        return std::find(n.output().begin(), n.output().end(), name) != n.output().end();
-      });
-      if (producer == body.node().end()) return is_true(known_value(graph_, inferred_, name));
-      if (producer->op_type() == "Constant") {
-        const auto* value = find_attribute(*producer, "value");
-        return value && value->has_t() && is_true(decode(value->t()));
-      }
-      if ((producer->op_type() != "Identity" && producer->op_type() != "Cast") || producer->input_size() != 1)
-        return false;
-      name = producer->input(0);
+  // Runs the part of the body that depends on known values alone (counters, mostly), until its condition is false or
+  // the trip count is reached. Returns what is not known.
+  std::string count_rounds(const GraphProto& body, int64_t& rounds) {
+    constexpr int64_t kForever = std::numeric_limits<int64_t>::max();
+    int64_t trips = kForever;
+    if (!input(0).empty()) {
+      const Value* known = outer_value(input(0));
+      if (!known || known->ints.size() != 1) return "its trip count depends on the data";
+      trips = known->ints[0];
     }
-    return false;
+    Value go;
+    go.dtype = DType::boolean;
+    go.ints = {1};
+    if (!input(1).empty()) {
+      const Value* known = outer_value(input(1));
+      if (!known || known->ints.size() != 1) return "its condition depends on the data";
+      go = *known;
+    }
+    std::vector<std::optional<Value>> state;
+    for (int c = 2; c < n_.input_size(); ++c) {
+      const Value* known = outer_value(input(c));
+      state.push_back(known ? std::optional<Value>(*known) : std::nullopt);
+    }
+    std::map<std::string, Value> constants;
+    for (const auto& t : body.initializer())
+      if (auto value = decode(t); value && !value->floating()) constants[t.name()] = std::move(*value);
+    for (rounds = 0; rounds < trips && go.ints[0] != 0; ++rounds) {
+      if (!fits(rounds + 1, body)) return "its rounds would become too many nodes";
+      std::map<std::string, Value> values = constants;
+      Value number;
+      number.ints = {rounds};
+      values[body.input(0).name()] = number;
+      values[body.input(1).name()] = go;
+      for (size_t c = 0; c < state.size(); ++c)
+        if (state[c]) values[body.input(static_cast<int>(c) + 2).name()] = *state[c];
+      evaluate(body, values);
+      auto next = values.find(body.output(0).name());
+      const Value* condition = next != values.end() ? &next->second : outer_value(body.output(0).name());
+      if (condition && condition->ints.size() == 1) {
+        go = *condition;
+      } else if (rounds + 1 < trips) {
+        return "its condition depends on the data";
+      }
+      for (size_t c = 0; c < state.size(); ++c) {
+        auto found = values.find(body.output(static_cast<int>(c) + 1).name());
+        state[c] = found == values.end() ? std::nullopt : std::optional<Value>(found->second);
+      }
+    }
+    return "";
   }
 
-  static bool is_true(const std::optional<Value>& value) {
-    return value && value->ints.size() == 1 && value->ints[0] != 0;
+  // Adds the values of what the body's nodes make of known single numbers: counters and flags need no more, and shapes
+  // that differ from round to round are not what ONNX's inference saw.
+  void evaluate(const GraphProto& body, std::map<std::string, Value>& values) {
+    for (const auto& n : body.node()) {
+      if (!can_fold(n)) continue;
+      std::vector<const Value*> inputs;
+      for (const auto& name : n.input()) {
+        auto found = values.find(name);
+        inputs.push_back(found != values.end() ? &found->second : outer_value(name));
+      }
+      if (std::any_of(inputs.begin(), inputs.end(), [](const Value* v) { return !v || v->size() != 1; })) continue;
+      auto outputs = fold(n, inputs);
+      if (!outputs) continue;
+      for (int i = 0; i < n.output_size() && i < static_cast<int>(outputs->size()); ++i)
+        values[n.output(i)] = std::move((*outputs)[i]);
+    }
+  }
+
+  // Known values of the main graph, weights excepted; nullptr when not known there.
+  const Value* outer_value(const std::string& name) {
+    auto [at, fresh] = outer_.try_emplace(name);
+    if (fresh && !name.empty()) {
+      at->second = known_value(graph_, inferred_, name);
+      if (at->second && at->second->floating() && !inferred_.values.count(name)) at->second.reset();
+    }
+    return at->second ? &*at->second : nullptr;
   }
 
   bool fits(int64_t rounds, const GraphProto& body) const {
     int64_t each = count_nodes(body) + body.input_size() + body.output_size();  // slices and stacks
     return rounds <= max_nodes_ / each;
-  }
-  static std::string too_many(int64_t rounds) {
-    return "its " + std::to_string(rounds) + " rounds would become too many nodes";
   }
 
   // Initializers of a body, moved to the main graph: name in the body -> name there.
@@ -267,6 +315,7 @@ class ControlFlow {
   int64_t max_nodes_;
   std::vector<Stored>& stored_;
   Emitter& e_;
+  std::map<std::string, std::optional<Value>> outer_;
 };
 
 }  // namespace

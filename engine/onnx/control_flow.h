@@ -2,8 +2,8 @@
 // copies of their body, one after the other: loop-carried values run from copy to copy, names from outside stay what
 // they are, what each round gives out is stacked. Weights stored in a body are hoisted, once for all copies.
 //
-// A Loop's number of rounds is known when its trip count is a known value and its condition stays true: absent or known
-// before, and in the body passed on or constant. Requires sorted bodies.
+// A Loop's number of rounds is known when its trip count is and its condition can be followed through the rounds: both
+// may be computed from known values, such as counters, by operators that folding knows. Requires sorted bodies.
 #pragma once
 
 #include <string>

@@ -6,15 +6,30 @@
 
 namespace monet {
 
+namespace {
+
+// Indices that count the first spatial axis fastest (storage_order = 1), as those that count the last one fastest.
+TensorId row_major(Builder& b, TensorId index, const Shape& x) {
+  auto scalar = [&](int64_t value) { return b.scalar(static_cast<double>(value), DType::int64); };
+  int64_t plane = elements(Shape(x.begin() + 2, x.end()));
+  TensorId rest = b.binary("Mod", index, scalar(plane)), start = b.sub(index, rest), place = kNone;
+  for (size_t axis = 2; axis < x.size(); ++axis) {
+    TensorId at = b.binary("Mod", rest, scalar(x[axis]));
+    rest = b.div(rest, scalar(x[axis]));
+    place = place == kNone ? at : b.add(b.mul(place, scalar(x[axis])), at);
+  }
+  return b.add(start, place);
+}
+
+}  // namespace
+
 // Each output's gradient goes to the element that was the maximum, found through the Indices output (positions in the
 // flattened input): one ScatterElements that adds, since windows overlap.
 void max_pool_gradient(Backward& g) {
-  if (attribute(g.node, "storage_order", int64_t{0}) != 0) {
-    return g.refuse("it asks for column-major indices (storage_order = 1)", "export it with storage_order = 0");
-  }
   Builder& b = g.b;
   Shape x = g.shape(g.input(0)), y = g.shape(g.gradient());
   TensorId indices = g.saved_output(1, DType::int64, y);
+  if (attribute(g.node, "storage_order", int64_t{0}) != 0) indices = row_major(b, indices, x);
   Shape flat = {elements(y)}, total = {elements(x)};
   TensorId zeros = b.filled(total, 0, b.dtype(g.gradient()));
   TensorId scattered = b.emit("ScatterElements", {zeros, b.reshape(indices, flat), b.reshape(g.gradient(), flat)},

@@ -1,5 +1,6 @@
 #include "engine/workload/operations.h"
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
@@ -90,7 +91,9 @@ const std::map<std::string_view, Cost>& table() {
     {"GatherND", {}}, {"Identity", {}}, {"NonZero", {}}, {"OneHot", {}}, {"Pad", {}}, {"Reshape", {}},
     {"ReverseSequence", {}}, {"Shape", {}}, {"Size", {}}, {"Slice", {}}, {"SpaceToDepth", {}}, {"Split", {}},
     {"Squeeze", {}}, {"Tile", {}}, {"Transpose", {}}, {"Trilu", {}}, {"Unsqueeze", {}},
+    {"Col2Im", {0, 1}},           // every column element is added to the image
     // By attributes and shapes, in special_cost.
+    {"AffineGrid", {}}, {"GRU", {}}, {"GridSample", {}}, {"LSTM", {}}, {"RNN", {}},
     {"AveragePool", {}}, {"BatchNormalization", {}}, {"Det", {}}, {"Einsum", {}}, {"LRN", {}}, {"LpPool", {}}, {"Max", {}}, {"MaxPool", {}},
     {"Mean", {}}, {"Min", {}}, {"Resize", {}}, {"Scatter", {}}, {"ScatterElements", {}}, {"ScatterND", {}}, {"Sum", {}},
     {"Upsample", {}},
@@ -156,6 +159,31 @@ int64_t det_cost(const Graph& graph, const Node& node) {
   int64_t matrix = saturating_add(saturating_multiply(below, saturating_add(n, n - 1)) / 3,
                                   saturating_add(saturating_multiply(below / 2, kDiv), n - 1));
   return n > 0 ? saturating_multiply(elements_at(graph, node.outputs, 0), matrix) : 0;
+}
+
+// Per point and axis: scale and shift to pixels, floor, share and its complement; per point the weights of the 2^d
+// pixels around it, (d - 1) products each; per channel a multiply-add for each pixel. Cubic: 4^d pixels, 4 weights an
+// axis, each a cubic in Horner's form (6).
+int64_t grid_sample_cost(const Graph& graph, const Node& node) {
+  const Shape &x = shape_at(graph, node.inputs, 0), &y = shape_at(graph, node.outputs, 0);
+  if (x.size() < 3 || y.size() != x.size() || x.size() > 8) return 0;
+  int axes = static_cast<int>(x.size()) - 2;
+  std::string mode = attribute(node, "mode", "linear");
+  int64_t pixels = mode == "nearest" ? 1 : int64_t{1} << (mode == "cubic" ? 2 * axes : axes);
+  int64_t point = mode == "nearest" ? 3 * axes : (mode == "cubic" ? 3 + 4 * 6 : 5) * axes + pixels * (axes - 1);
+  int64_t points = elements(y) / std::max<int64_t>(1, y[1]);
+  return saturating_add(saturating_multiply(points, point), saturating_multiply(elements(y), 2 * pixels));
+}
+
+// Per step, sample and direction: the gates' multiply-accumulates with inputs and states, and the cell: its
+// activations; LSTM 3 products and a sum, GRU reset, difference, product and sum.
+int64_t recurrent_cost(const Graph& graph, const Node& node) {
+  const Shape &x = shape_at(graph, node.inputs, 0), &r = shape_at(graph, node.inputs, 2);
+  if (x.size() != 3 || r.size() != 3) return 0;
+  int64_t cell = node.op == "LSTM" ? 3 * kSigmoid + 2 * kTanh + 4 : node.op == "GRU" ? 2 * kSigmoid + kTanh + 4 : kTanh;
+  int64_t products = saturating_multiply(r[1], saturating_add(x[2], r[2]));
+  int64_t runs = saturating_multiply(saturating_multiply(x[0], x[1]), r[0]);
+  return saturating_multiply(runs, saturating_add(products, saturating_multiply(cell, r[2])));
 }
 
 }  // namespace
@@ -278,6 +306,12 @@ int64_t operations(const Graph& graph, NodeId id) {
     int64_t window = attribute(node, "size", int64_t{1});
     return saturating_multiply(out, saturating_add(window > 0 ? window : 0, 3 + kPow + kDiv));
   }
+  if (op == "AffineGrid") {  // d + 1 coefficients, the last without product
+    const Shape& theta = shape_at(graph, node.inputs, 0);
+    return saturating_multiply(out, theta.size() == 3 ? 2 * (theta[2] - 1) : 0);
+  }
+  if (op == "GridSample") return grid_sample_cost(graph, node);
+  if (op == "LSTM" || op == "GRU" || op == "RNN") return recurrent_cost(graph, node);
   if (op == "Einsum") return einsum_cost(graph, node);
   if (op == "Det") return det_cost(graph, node);
   if (op == "Resize" || op == "Upsample") return saturating_multiply(out, resize_cost(graph, node));

@@ -142,15 +142,13 @@ TEST(Session, WithoutHardwareThereAreNoBounds) {
 TEST(Session, OperatorsWithoutGradientGiveOneWarningAndAForwardReport) {
   test::Builder model;
   model.input("x", {2, 3, 8, 8}).weight("w", {4, 3, 1, 1}).op("Conv", {"x", "w"}, {"c"});
-  // Column-major indices have no gradient rule.
-  model.op("MaxPool", {"c"}, {"m"},
-           {test::attr("kernel_shape", std::vector<int64_t>{2, 2}), test::attr("storage_order", 1)});
-  model.op("MaxPool", {"m"}, {"y"},
-           {test::attr("kernel_shape", std::vector<int64_t>{2, 2}), test::attr("storage_order", 1)});
+  // A norm of p = 0 has no gradient rule.
+  model.op("LpPool", {"c"}, {"m"}, {test::attr("kernel_shape", std::vector<int64_t>{2, 2}), test::attr("p", 0)});
+  model.op("LpPool", {"m"}, {"y"}, {test::attr("kernel_shape", std::vector<int64_t>{2, 2}), test::attr("p", 0)});
   model.output("y");
   std::string bytes = model.bytes();
   MemorySource source(bytes);
-  Session session(source, "column_major");
+  Session session(source, "norm_zero");
   Json report = session.analyze(parse_settings("{}"));
   EXPECT_TRUE(report["training"].is_null());
   int64_t found = 0;

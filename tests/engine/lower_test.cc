@@ -159,12 +159,36 @@ TEST(LowerLoop, WhatIsRefusedAndWhy) {
             "unknown-shape: its trip count depends on the data; export with fixed lengths and conditions");
   std::string condition = "unknown-shape: its condition depends on the data; export with fixed lengths and conditions";
   EXPECT_EQ(hint(loop("four", "flag", passed_on())), condition);
-  EXPECT_EQ(hint(loop("four", "yes", node("Greater", {"i", "i"}, {"go_on"}))), condition);
+  EXPECT_EQ(hint(loop("four", "yes", node("Identity", {"flag"}, {"go_on"}))), condition);
   std::string none = "unknown-shape: it has no rounds, and what it would stack has no known shape; ";
   EXPECT_EQ(hint(loop("zero", "yes", passed_on())), none + "export with fixed lengths and conditions");
   EXPECT_EQ(hint(loop("four", "no", passed_on())), none + "export with fixed lengths and conditions");
   EXPECT_EQ(hint(loop("million", "yes", passed_on())),
-            "unknown-shape: its 1000000 rounds would become too many nodes; export with fixed lengths and conditions");
+            "unknown-shape: its rounds would become too many nodes; export with fixed lengths and conditions");
+}
+
+// As TensorFlow's while loops come: a counter of its own, compared with a limit.
+TEST(LowerLoop, ConditionsThatCountAreFollowed) {
+  auto model = [](int64_t limit, const std::string& trips) {
+    Message body = graph_of({node("Add", {"count", "one"}, {"counted"}), node("Less", {"counted", "limit"}, {"go_on"}),
+                             node("Relu", {"h"}, {"next"})},
+                            {scalar_input("i", DType::int64), scalar_input("go", DType::boolean),
+                             scalar_input("count", DType::int32), value_info("h", tensor_type(DType::float32, {3}))},
+                            {"go_on", "counted", "next", "next"});
+    Builder b;
+    b.input("x", {3}).initializer(tensor_proto("start", DType::int32, {}, raw<int32_t>({2})));
+    b.initializer(tensor_proto("one", DType::int32, {}, raw<int32_t>({1})));
+    b.initializer(tensor_proto("limit", DType::int32, {}, raw<int32_t>({static_cast<int32_t>(limit)})));
+    b.initializer(tensor_proto("four", DType::int64, {}, raw<int64_t>({4})));
+    b.op("Less", {"start", "limit"}, {"first"});
+    b.op("Loop", {trips, "first", "start", "x"}, {"", "last", "rows"}, {attr_graph("body", body)}, "loop");
+    return b.output("last").output("rows");
+  };
+  EXPECT_EQ(count(lowered(model(7, "")).graph, "Relu"), 5);      // 2, 3, ..., 6
+  EXPECT_EQ(count(lowered(model(7, "four")).graph, "Relu"), 4);  // the trip count comes first
+  EXPECT_EQ(count(lowered(model(3, "four")).graph, "Relu"), 1);
+  EXPECT_EQ(refusal([&] { lowered(model(1 << 30, "")); })[0].hint,
+            "its rounds would become too many nodes; export with fixed lengths and conditions");
 }
 
 TEST(LowerIf, TheTakenBranch) {

@@ -244,7 +244,7 @@ TEST(Refusals, EverythingAtOnce) {  // case 19
   ForwardGraph f;
   TensorId x = f.input("x", {2, 3, 8, 8});
   TensorId y = f.conv(x, "conv", {4, 3, 1, 1}, {2, 4, 8, 8});
-  y = f.node("MaxPool", {y}, "pool", {2, 4, 4, 4}, {{"storage_order", int64_t{1}}});
+  y = f.node("LpPool", {y}, "pool", {2, 4, 4, 4}, {{"p", int64_t{0}}});
   y = f.same("Riddle", y, "riddle");
   TensorId mode = f.tensor("mode", {}, TensorKind::input, DType::boolean);
   y = f.node("Dropout", {y, kNone, mode}, "drop", {2, 4, 4, 4});

@@ -309,6 +309,10 @@ operator("global_max_pool_ties", [node("GlobalMaxPool", ["xp"], ["a"]), node("Gl
 operator("max_pool_3d_dilated_ceil",
          [node("MaxPool", ["xp"], ["y"], kernel_shape=[2, 2, 2], strides=[1, 2, 2], dilations=[1, 2, 1], pads=[0, 1, 1] * 2,
                ceil_mode=1)], [1, 2, 3, 6, 5], lambda x, t: F.max_pool3d(x, 2, (1, 2, 2), (0, 1, 1), (1, 2, 1), True))
+for axes, function in ((1, F.max_pool1d), (2, F.max_pool2d), (3, F.max_pool3d)):
+    operator(f"max_pool_column_major_{axes}d",
+             [node("MaxPool", ["xp"], ["y"], kernel_shape=[2] * axes, strides=[1] * axes, storage_order=1)],
+             [2, 3, 3, 4, 5][:axes + 2], lambda x, t: function(x, 2, 1))
 operator("max_pool_1d_same_lower", [node("MaxPool", ["xp"], ["y"], kernel_shape=[3], strides=[2], auto_pad="SAME_LOWER")],
          [2, 2, 8], lambda x, t: F.max_pool1d(F.pad(x, [1, 0], value=-1e30), 3, 2))
 average("average_pool_3d_include_pad", [1, 2, 4, 5, 4], 3, 2, 1, include=True, dims=3)
@@ -837,9 +841,9 @@ for kind, (image, block, options) in {
              opset=18)
 for padding in ("zeros", "border", "reflection"):
     for align in (0, 1):
-        for mode in ("linear", "nearest"):
+        for mode in ("linear", "nearest", "cubic"):
             torch.manual_seed(2000 + len(cases))
-            own = {"linear": "bilinear"}.get(mode, mode)
+            own = {"linear": "bilinear", "cubic": "bicubic"}.get(mode, mode)
             grid = torch.rand(2, 3, 4, 2) * 3.4 - 1.7
             operator(f"grid_sample_{mode}_{padding}_{align}",
                      [node("GridSample", ["xp", "grid"], ["y"], mode=mode, padding_mode=padding, align_corners=align)],
