@@ -1,7 +1,6 @@
 #include "engine/analysis/session.h"
 
 #include <algorithm>
-#include <map>
 #include <new>
 #include <unordered_map>
 
@@ -39,7 +38,8 @@ std::string bound_key(const Settings& settings, std::optional<int64_t> batch) {
 std::string training_key(const Settings& settings, std::optional<int64_t> batch) {
   nlohmann::ordered_json all = to_json(settings);
   return bound_key(settings, batch) + nlohmann::ordered_json{all["optimizer"],  all["loss"],  all["output"],
-                                                             all["batch_norm"], all["train"], all["freeze"]}
+                                                             all["batch_norm"], all["train"], all["freeze"],
+                                                             all["unsupported"]}
                                           .dump();
 }
 
@@ -68,20 +68,12 @@ std::optional<int64_t> batch_of(const Graph& graph) {
 // There is still a forward pass to analyse.
 bool is_missing_gradient(const Diagnostic& d) { return d.code == "no-gradient" || d.code == "no-parameters"; }
 
-// One warning for all nodes without a gradient: a transformer has dozens of them, of a few operators.
-Diagnostic forward_only(const Graph& graph, const std::vector<Diagnostic>& problems) {
-  std::unordered_map<std::string, std::string> operators;  // by node label
-  for (NodeId n = 0; n < static_cast<NodeId>(graph.nodes.size()); ++n)
-    operators.emplace(label(graph, n), graph.nodes[n].op);
-  std::map<std::string, int64_t> counts;
-  for (const Diagnostic& d : problems) ++counts[operators[d.node]];
+// One warning for all operators without a gradient.
+Diagnostic forward_only(const std::vector<Diagnostic>& problems) {
   std::string list;
-  for (const auto& [op, count] : counts) list += (list.empty() ? "" : ", ") + op + " (" + std::to_string(count) + ")";
-  return {"forward-only",
-          "forward pass only: no training graph, because these operators have no gradient rule: " + list +
-              "; the first is " + problems.front().node,
-          problems.front().node, "",
-          "monet graph lists every such node; freeze what comes before the last of them, or replace them"};
+  for (const Diagnostic& d : problems) list += (list.empty() ? "" : "; ") + d.message;
+  return {"forward-only", "forward pass only, without a training graph: " + list, problems.front().node, "",
+          problems.front().hint};
 }
 
 }  // namespace
@@ -164,7 +156,7 @@ nlohmann::ordered_json Session::analyze(const Settings& settings, const FileReso
     r.warnings.insert(r.warnings.end(), trained->warnings.begin(), trained->warnings.end());
   } catch (const Refusal& refusal) {
     if (!std::all_of(refusal.problems().begin(), refusal.problems().end(), is_missing_gradient)) throw;
-    r.warnings.push_back(forward_only(model->graph, refusal.problems()));
+    r.warnings.push_back(forward_only(refusal.problems()));
   }
   const Graph& graph = r.graph();
   r.parameters = trained ? trained->parameters : parameters(graph);

@@ -18,6 +18,7 @@ std::string names_of(std::initializer_list<Enum> values) {
 
 constexpr std::initializer_list<Optimizer> kOptimizers = {Optimizer::sgd, Optimizer::momentum, Optimizer::adam};
 constexpr std::initializer_list<Loss> kLosses = {Loss::automatic, Loss::cross_entropy, Loss::mse, Loss::sum};
+constexpr std::initializer_list<Unsupported> kUnsupported = {Unsupported::refuse, Unsupported::stop, Unsupported::pass};
 constexpr const char* kPrecisionNames = "model, fp32, fp16, bf16, mixed_fp16, mixed_bf16";
 constexpr const char* kTypeNames = "model, fp32, fp16, bf16";
 
@@ -206,6 +207,7 @@ Settings parse_settings(const std::string& text) {
   reader.boolean("assume_batch_norm", settings.assume_batch_norm);
   reader.texts("train", settings.training.train);
   reader.texts("freeze", settings.training.freeze);
+  reader.choice("unsupported", kUnsupported, settings.training.unsupported);
   reader.finish();
   if (!problems.empty()) throw Refusal(std::move(problems));
   return settings;
@@ -230,6 +232,7 @@ Json to_json(const Settings& s) {
       {"assume_batch_norm", s.assume_batch_norm},
       {"train", s.training.train},
       {"freeze", s.training.freeze},
+      {"unsupported", name(s.training.unsupported)},
   };
 }
 

@@ -21,7 +21,8 @@ struct Settings {
   std::optional<int64_t> capacity_bytes;
   std::optional<int64_t> batch;         // "batch": dimension 0 of every data input; null: as the file says
   std::map<std::string, int64_t> dims;  // "dims": {"sequence": 128}
-  TrainingOptions training;  // "optimizer", "loss", "output", "batch_norm": batch | frozen, "train", "freeze"
+  TrainingOptions training;  // "optimizer", "loss", "output", "batch_norm": batch | frozen, "train", "freeze",
+                             // "unsupported": refuse | stop | pass
   nlohmann::ordered_json precision_as_given = "model";  // "precision": a name, or an object with a type per class
   Precision precision;
   bool update_immediately = false;    // "update": end | immediate

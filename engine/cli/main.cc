@@ -83,6 +83,8 @@ struct TrainingFlags {
     app.add_option_function<std::vector<std::string>>(
         "--freeze", [this](const std::vector<std::string>& v) { settings["freeze"] = v; },
         "do not train parameters whose names match this pattern; repeatable");
+    text("--unsupported", "unsupported",
+         "refuse | stop | pass: the gradient at operators without a gradient rule (default refuse)");
     app.add_option("--settings", settings_file,
                    "a JSON file of settings, as reports hold them; other options override it");
   }

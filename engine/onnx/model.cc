@@ -14,6 +14,7 @@
 #include "engine/onnx/infer.h"
 #include "engine/onnx/inference_export.h"
 #include "engine/onnx/lower.h"
+#include "engine/onnx/lift.h"
 #include "engine/onnx/normalise.h"
 #include "engine/onnx/order.h"
 #include "engine/onnx/skim.h"
@@ -133,6 +134,7 @@ BoundModel Model::bind(const BindOptions& options) const {
                                   ") has no gradient rule of its own: replaced by its ONNX definition",
                               "", "", ""});
   bound.graph = to_ir(model, inferred, stored);
+  if (forward) bound.lifted = lift(bound.graph, options.has_rule);
   return bound;
 }
 

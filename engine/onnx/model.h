@@ -41,8 +41,9 @@ struct BoundDim {
 struct BoundModel {
   Graph graph;  // forward only, sorted, shapes complete, units assigned
   std::vector<BoundDim> dims;
-  std::vector<Diagnostic> warnings;  // "unsorted", "inference-export", "expanded", ...
-  bool inference_export = false;     // BatchNorms look folded away, or dropouts gone (decision 16)
+  std::vector<Diagnostic> warnings;   // "unsorted", "inference-export", "expanded", ...
+  bool inference_export = false;      // BatchNorms look folded away, or dropouts gone (decision 16)
+  std::map<std::string, int> lifted;  // nodes made of what the exporter had decomposed, by operator (lift.h)
 };
 
 struct ReadStatistics {

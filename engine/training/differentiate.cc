@@ -1,7 +1,6 @@
 #include "engine/training/differentiate.h"
 
 #include "engine/training/gradient_rules.h"
-#include "engine/training/path.h"
 
 namespace monet {
 
@@ -9,11 +8,11 @@ namespace {
 
 class Differentiator {
  public:
-  Differentiator(Builder& builder, const BackwardPass& pass, std::vector<Diagnostic>& problems)
-      : builder_(builder), pass_(pass), problems_(problems), forward_tensors_(builder.graph().tensors.size()) {
+  Differentiator(Builder& builder, const BackwardPass& pass, std::vector<MissingRule>& missing)
+      : builder_(builder), pass_(pass), missing_(missing), forward_tensors_(builder.graph().tensors.size()) {
     const Graph& graph = builder.graph();
-    wanted_ = reached_forward(graph, pass.parameters);
-    std::vector<bool> reached = reached_backward(graph, {pass.from});
+    wanted_ = reached_forward(graph, pass.parameters, pass.stopped);
+    std::vector<bool> reached = reached_backward(graph, {pass.from}, pass.stopped);
     for (size_t t = 0; t < wanted_.size(); ++t) wanted_[t] = wanted_[t] && reached[t];
     from_data_ = depends_on_data(graph);
     trained_.resize(forward_tensors_);
@@ -45,7 +44,8 @@ class Differentiator {
       return t == kNone ? kNone : owner_.gradients_[t];
     }
     bool wants(size_t i) const override {
-      return input(i) != kNone && owner_.wanted_[input(i)] && differentiable_input(b.graph(), node, i);
+      return input(i) != kNone && owner_.wanted_[input(i)] && differentiable_input(b.graph(), node, i) &&
+             !owner_.pass_.stopped.count({id, i});
     }
     bool from_data(size_t i) const override { return owner_.from_data_[input(i)]; }
     void give(size_t i, TensorId gradient) override {
@@ -78,21 +78,14 @@ class Differentiator {
       outputs[i] = added;
       return added;
     }
-    void refuse(const std::string& reason, const std::string& hint) override { owner_.refuse(id, ": " + reason, hint); }
+    void refuse(const std::string& reason, const std::string& hint) override {
+      owner_.missing_.push_back({id, reason, hint});
+    }
     bool frozen_batch_norm() const override { return owner_.pass_.frozen_batch_norm; }
 
    private:
     Differentiator& owner_;
   };
-
-  void refuse(NodeId id, const std::string& reason, const std::string& hint) {
-    const Graph& graph = builder_.graph();
-    const Node& node = graph.nodes[id];
-    std::string op = node.domain.empty() ? node.op : node.domain + "." + node.op;
-    problems_.push_back({"no-gradient",
-                         "operator " + op + " of node " + label(graph, id) + " has no gradient rule" + reason,
-                         label(graph, id), "", hint});
-  }
 
   void visit(NodeId id) {
     View view(*this, id);
@@ -102,13 +95,16 @@ class Differentiator {
     for (size_t i = 0; i < view.node.inputs.size(); ++i) wanted = wanted || view.wants(i);
     if (!reached || !wanted) return;
     contributions_.clear();
-    if (const GradientRule* rule = find_gradient_rule(view.node.domain, view.node.op)) {
+    if (pass_.opaque.count(id)) {
+      for (size_t i = 0; i < view.node.inputs.size(); ++i)
+        if (view.wants(i)) view.give(i, view.gradient(0));
+    } else if (const GradientRule* rule = find_gradient_rule(view.node.domain, view.node.op)) {
       builder_.begin_unit({.op = view.node.op, .role = Role::gradient, .phase = Phase::backward, .origin = id});
       rule->function(view);
     } else {
-      refuse(id, "", "train only what comes after it (train and freeze patterns), or replace it in the model");
+      missing_.push_back({id, "", "replace it in the model"});
     }
-    if (!problems_.empty()) return stand_in(view);
+    if (!missing_.empty()) return stand_in(view);
     // Collected first: a sum is a unit of its own and must not split the rule's.
     for (const Contribution& c : contributions_) accumulate(c, id);
   }
@@ -142,7 +138,7 @@ class Differentiator {
 
   Builder& builder_;
   const BackwardPass& pass_;
-  std::vector<Diagnostic>& problems_;
+  std::vector<MissingRule>& missing_;
   size_t forward_tensors_;
   std::vector<bool> wanted_, from_data_, trained_;
   std::vector<TensorId> gradients_;  // per forward tensor: the sum of what has been given so far
@@ -151,8 +147,8 @@ class Differentiator {
 
 }  // namespace
 
-std::vector<TensorId> differentiate(Builder& builder, const BackwardPass& pass, std::vector<Diagnostic>& problems) {
-  return Differentiator(builder, pass, problems).run();
+std::vector<TensorId> differentiate(Builder& builder, const BackwardPass& pass, std::vector<MissingRule>& missing) {
+  return Differentiator(builder, pass, missing).run();
 }
 
 }  // namespace monet

@@ -4,7 +4,8 @@
 
 namespace monet {
 
-std::vector<bool> reached_backward(const Graph& graph, const std::vector<TensorId>& from) {
+std::vector<bool> reached_backward(const Graph& graph, const std::vector<TensorId>& from,
+                                   const StoppedInputs& stopped) {
   std::vector<bool> reached(graph.tensors.size());
   for (TensorId t : from) reached[t] = true;
   for (size_t id = graph.nodes.size(); id-- > 0;) {
@@ -14,18 +15,21 @@ std::vector<bool> reached_backward(const Graph& graph, const std::vector<TensorI
       any = any || (node.outputs[i] != kNone && reached[node.outputs[i]] && differentiable_output(graph, node, i));
     if (!any) continue;
     for (size_t i = 0; i < node.inputs.size(); ++i)
-      if (differentiable_input(graph, node, i)) reached[node.inputs[i]] = true;
+      if (differentiable_input(graph, node, i) && !stopped.count({static_cast<NodeId>(id), i}))
+        reached[node.inputs[i]] = true;
   }
   return reached;
 }
 
-std::vector<bool> reached_forward(const Graph& graph, const std::vector<TensorId>& from) {
+std::vector<bool> reached_forward(const Graph& graph, const std::vector<TensorId>& from, const StoppedInputs& stopped) {
   std::vector<bool> reached(graph.tensors.size());
   for (TensorId t : from) reached[t] = true;
-  for (const Node& node : graph.nodes) {
+  for (size_t id = 0; id < graph.nodes.size(); ++id) {
+    const Node& node = graph.nodes[id];
     bool any = false;
     for (size_t i = 0; i < node.inputs.size(); ++i)
-      any = any || (node.inputs[i] != kNone && reached[node.inputs[i]] && differentiable_input(graph, node, i));
+      any = any || (node.inputs[i] != kNone && reached[node.inputs[i]] && differentiable_input(graph, node, i) &&
+                    !stopped.count({static_cast<NodeId>(id), i}));
     if (!any) continue;
     for (size_t i = 0; i < node.outputs.size(); ++i)
       if (differentiable_output(graph, node, i)) reached[node.outputs[i]] = true;

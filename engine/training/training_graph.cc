@@ -11,12 +11,18 @@
 #include "engine/training/optimizers.h"
 #include "engine/training/path.h"
 #include "engine/training/selection.h"
+#include "engine/training/unsupported.h"
 
 namespace monet {
 
 const char* name(Loss loss) {
   constexpr const char* kNames[] = {"auto", "cross_entropy", "mse", "sum"};
   return kNames[static_cast<size_t>(loss)];
+}
+
+const char* name(Unsupported unsupported) {
+  constexpr const char* kNames[] = {"refuse", "stop", "pass"};
+  return kNames[static_cast<size_t>(unsupported)];
 }
 
 const char* name(Optimizer optimizer) {
@@ -189,7 +195,12 @@ std::vector<TensorId> parameters(const Graph& forward) {
   return reached_parameters(forward, reached_backward(forward, forward.outputs));
 }
 
-TrainingGraph build_training_graph(const Graph& forward, const TrainingOptions& options) {
+namespace {
+
+// One attempt: if it finds nodes without a rule that `gaps` does not yet provide for, these are added to `missing` and
+// the result is of no use.
+TrainingGraph attempt(const Graph& forward, const TrainingOptions& options, const Gaps& gaps,
+                      std::vector<MissingRule>& missing) {
   TrainingGraph result;
   std::vector<Diagnostic> problems;
   std::vector<TensorId> selected = select_parameters(forward, parameters(forward), options, problems);
@@ -213,7 +224,7 @@ TrainingGraph build_training_graph(const Graph& forward, const TrainingOptions& 
   result.loss_output = loss.reads;
   result.loss_value = loss.value;
 
-  std::vector<bool> reached = reached_backward(forward, {loss.differentiated});
+  std::vector<bool> reached = reached_backward(forward, {loss.differentiated}, gaps.stopped);
   for (TensorId t : selected)
     if (reached[t]) result.parameters.push_back(t);
   if (result.parameters.empty() && problems.empty() && parameters(forward).empty()) {
@@ -231,10 +242,15 @@ TrainingGraph build_training_graph(const Graph& forward, const TrainingOptions& 
                                     .from = loss.differentiated,
                                     .gradient = loss.gradient,
                                     .parameters = result.parameters,
-                                    .frozen_batch_norm = options.frozen_batch_norm},
-                                   problems);
+                                    .frozen_batch_norm = options.frozen_batch_norm,
+                                    .opaque = gaps.opaque,
+                                    .stopped = gaps.stopped},
+                                   missing);
+  if (options.unsupported == Unsupported::refuse)
+    for (Diagnostic& problem : missing_rules(forward, missing)) problems.push_back(std::move(problem));
   if (!problems.empty()) throw Refusal(problems);
   warn_straight_through(graph, result.warnings);
+  if (!missing.empty()) return result;
   std::vector<TensorId> updated = add_updates(builder, options.optimizer, result.parameters, result.gradients);
 
   name_tensors(graph, forward_tensors, result.loss_value, result.gradients);
@@ -243,6 +259,25 @@ TrainingGraph build_training_graph(const Graph& forward, const TrainingOptions& 
   graph.outputs.insert(graph.outputs.end(), statistics.begin(), statistics.end());
   graph.outputs.insert(graph.outputs.end(), updated.begin(), updated.end());
   return result;
+}
+
+}  // namespace
+
+TrainingGraph build_training_graph(const Graph& forward, const TrainingOptions& options) {
+  // The first attempt finds every node without a rule; the next provides for them from the start, so that no gradient
+  // is computed that would end there.
+  Gaps gaps;
+  std::vector<MissingRule> all;
+  for (;;) {
+    std::vector<MissingRule> missing;
+    TrainingGraph result = attempt(forward, options, gaps, missing);
+    if (missing.empty()) {
+      for (Diagnostic& warning : gap_warnings(forward, all, options.unsupported)) result.warnings.push_back(warning);
+      return result;
+    }
+    gaps.add(forward, missing, options.unsupported);
+    all.insert(all.end(), missing.begin(), missing.end());
+  }
 }
 
 std::vector<TensorId> saved_for_backward(const Graph& training) {

@@ -11,10 +11,17 @@
 
 namespace monet {
 
+// What to do about operators without a gradient rule between the loss and a trained parameter.
+enum class Unsupported : uint8_t {
+  refuse,  // list them all
+  stop,    // no gradient goes through them; what is reached only through them is not trained
+  pass,    // the gradient goes unchanged, at no cost, to inputs of the output's shape, and stops at the others
+};
 enum class Loss : uint8_t { automatic, cross_entropy, mse, sum };
 enum class Optimizer : uint8_t { sgd, momentum, adam };
-const char* name(Loss loss);            // "auto", "cross_entropy", "mse", "sum"
-const char* name(Optimizer optimizer);  // "sgd", "momentum", "adam"
+const char* name(Loss loss);                // "auto", "cross_entropy", "mse", "sum"
+const char* name(Unsupported unsupported);  // "refuse", "stop", "pass"
+const char* name(Optimizer optimizer);      // "sgd", "momentum", "adam"
 
 struct TrainingOptions {
   Optimizer optimizer = Optimizer::sgd;
@@ -23,6 +30,7 @@ struct TrainingOptions {
   bool frozen_batch_norm = false;   // use and keep the running statistics instead of the batch's
   std::vector<std::string> train;   // glob patterns on parameter names; empty: all
   std::vector<std::string> freeze;  // glob patterns on parameter names, applied after `train`
+  Unsupported unsupported = Unsupported::refuse;
 };
 
 // What the graph holds beside the forward nodes:

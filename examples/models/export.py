@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Makes the ONNX files of this folder: the structure of well-known networks, without their weights.
+"""Makes the ONNX files of this folder and of tests/models: the structure of well-known networks, without their weights.
 
     /usr/bin/python3 examples/models/export.py [NAME...]
 
@@ -120,7 +120,7 @@ def image(channels, size):
     return torch.zeros(2, channels, size, size)
 
 
-# name -> model, example input, names of input and output, dynamic axes of either
+# name -> model, example input, names of input and output with dynamic axes of either; further: opset (default OPSET)
 IMAGES = ("input", "output", {0: "batch"}, {0: "batch"})
 TOKENS = ("input_ids", "logits", {0: "batch", 1: "sequence"}, {0: "batch", 1: "sequence"})
 MODELS = {
@@ -131,6 +131,14 @@ MODELS = {
     "mobilenet_v2": (torchvision.models.mobilenet_v2, lambda: image(3, 224), IMAGES),
     "vit_b_16": (torchvision.models.vit_b_16, lambda: image(3, 224), IMAGES),
     "gpt2_small": (Gpt2, lambda: torch.zeros(2, 16, dtype=torch.int64), TOKENS),
+}
+# For tests alone, in tests/models. Before opset 17 LayerNormalization is decomposed.
+TEST_MODELS = {
+    "resnet50_10classes": (lambda: torchvision.models.resnet50(num_classes=10), lambda: image(3, 224), IMAGES),
+    "vgg16_bn": (torchvision.models.vgg16_bn, lambda: image(3, 224), IMAGES),
+    "densenet121": (torchvision.models.densenet121, lambda: image(3, 224), IMAGES),
+    "vit_b_16_opset14": (torchvision.models.vit_b_16, lambda: image(3, 224), IMAGES, 14),
+    "gpt2_6_layers_opset14": (lambda: Gpt2(layers=6), lambda: torch.zeros(2, 16, dtype=torch.int64), TOKENS, 14),
 }
 
 
@@ -145,15 +153,16 @@ def size_in_bytes(tensor):
 
 
 def export(name, folder):
-    build, example, (input_name, output_name, input_axes, output_axes) = MODELS[name]
+    build, example, (input_name, output_name, input_axes, output_axes), *opset = {**MODELS, **TEST_MODELS}[name]
     torch.manual_seed(0)
     model = build().train()
     for module in model.modules():
         if isinstance(module, nn.BatchNorm2d):
             module.num_batches_tracked = None  # counts steps; would leave an addition per layer that nothing reads
     buffer = io.BytesIO()
-    torch.onnx.export(model, example(), buffer, opset_version=OPSET, training=torch.onnx.TrainingMode.TRAINING,
-                      do_constant_folding=False, input_names=[input_name], output_names=[output_name],
+    torch.onnx.export(model, example(), buffer, opset_version=opset[0] if opset else OPSET,
+                      training=torch.onnx.TrainingMode.TRAINING, do_constant_folding=False,
+                      input_names=[input_name], output_names=[output_name],
                       dynamic_axes={input_name: input_axes, output_name: output_axes})
     proto = onnx.load_model_from_string(buffer.getvalue())
     proto.graph.name = name
@@ -180,8 +189,10 @@ def export(name, folder):
 
 
 if __name__ == "__main__":
-    unknown = [name for name in sys.argv[1:] if name not in MODELS]
+    known = {**MODELS, **TEST_MODELS}
+    unknown = [name for name in sys.argv[1:] if name not in known]
     if unknown:
-        sys.exit(f"no model is called {', '.join(unknown)}; there are {', '.join(MODELS)}")
-    for each in sys.argv[1:] or MODELS:
-        export(each, os.path.dirname(os.path.abspath(__file__)))
+        sys.exit(f"no model is called {', '.join(unknown)}; there are {', '.join(known)}")
+    here = os.path.dirname(os.path.abspath(__file__))
+    for each in sys.argv[1:] or known:
+        export(each, here if each in MODELS else os.path.join(here, "../../tests/models"))

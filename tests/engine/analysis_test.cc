@@ -31,7 +31,7 @@ TEST(Settings, ReadBackWhatTheyWrite) {
   const char* text =
       R"({"hardware":"edge_tpu","capacity_bytes":5,"batch":3,"dims":{"n":7},"optimizer":"adam","loss":"mse","output":"y",)"
       R"("precision":{"parameters":"bf16","master_weights":true},"update":"immediate","accumulate":true,)"
-      R"("batch_norm":"frozen","assume_batch_norm":true,"train":["a*"],"freeze":["b"]})";
+      R"("batch_norm":"frozen","assume_batch_norm":true,"train":["a*"],"freeze":["b"],"unsupported":"pass"})";
   Settings s = parse_settings(text);
   EXPECT_EQ(s.capacity_bytes, 5);
   EXPECT_EQ(s.dims.at("n"), 7);

@@ -33,6 +33,7 @@ export interface Settings {
   assume_batch_norm?: boolean;
   train?: string[];
   freeze?: string[];
+  unsupported?: string; // operators without a gradient rule
 }
 
 export const phases = ["forward", "loss", "backward", "optimizer", "recompute"] as const;
