@@ -7,6 +7,7 @@
 #include "engine/cost/bounds.h"
 #include "engine/report/report.h"
 #include "engine/schedule/memory.h"
+#include "engine/training/existing.h"
 #include "engine/workload/work.h"
 
 namespace monet {
@@ -68,6 +69,25 @@ std::optional<int64_t> batch_of(const Graph& graph) {
 // There is still a forward pass to analyse.
 bool is_missing_gradient(const Diagnostic& d) { return d.code == "no-gradient" || d.code == "no-parameters"; }
 
+// The forward part of a training graph that came as a file; the settings then name its own optimizer if they know it.
+std::shared_ptr<const BoundModel> forward_of(const BoundModel& whole, Settings& settings) {
+  auto forward = std::make_shared<BoundModel>(whole);
+  forward->graph = forward_part(whole.graph);
+  forward->warnings.push_back({"training-graph",
+                               "the file is a training graph already: it is analysed as it is, whatever is chosen as "
+                               "optimizer, loss and to be trained",
+                               "", "", "give the forward model to choose these"});
+  std::string optimizer = optimizer_of(whole.graph);
+  for (char& c : optimizer) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  nlohmann::ordered_json named = to_json(settings);
+  named["optimizer"] = optimizer;
+  try {
+    settings = parse_settings(named.dump());
+  } catch (const Refusal&) {  // an optimizer of another name
+  }
+  return forward;
+}
+
 // One warning for all operators without a gradient.
 Diagnostic forward_only(const std::vector<Diagnostic>& problems) {
   std::string list;
@@ -92,8 +112,11 @@ std::shared_ptr<const BoundModel> Session::bound(const Settings& settings, std::
 }
 
 std::shared_ptr<const TrainingGraph> Session::training(const Settings& settings, std::optional<int64_t> batch) {
-  return recent<TrainingGraph>(training_, training_key(settings, batch),
-                               [&] { return build_training_graph(bound(settings, batch)->graph, settings.training); });
+  return recent<TrainingGraph>(training_, training_key(settings, batch), [&] {
+    std::shared_ptr<const BoundModel> model = bound(settings, batch);
+    return model->is_training_graph ? read_training_graph(model->graph)
+                                    : build_training_graph(model->graph, settings.training);
+  });
 }
 
 std::optional<Accelerator> accelerator_of(const Settings& settings, const FileResolver& hardware_files) {
@@ -141,10 +164,12 @@ nlohmann::ordered_json Session::analyze(const Settings& settings, const FileReso
 
   step(progress, "shapes", 0.05);
   std::shared_ptr<const BoundModel> model = bound(settings, settings.batch);
+  Settings applied = settings;
+  if (model->is_training_graph) model = forward_of(*model, applied);
   Results r;
   r.file = &file_;
   r.model = model.get();
-  r.settings = to_json(settings);
+  r.settings = to_json(applied);
   r.precision = settings.precision;
   r.warnings = model->warnings;
 

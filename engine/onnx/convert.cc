@@ -159,6 +159,7 @@ void convert(::onnx::ModelProto& model, const std::vector<TrainingNorm>& norms, 
   } else if (opset > 0 && opset < kOpset) {
     auto inputs = model.graph().input();
     auto outputs = model.graph().output();
+    auto declared = model.graph().value_info();
     try {
       if (opset < kShapesNeeded) add_ranks(model);  // the adapters will say what they miss
       if (opset < kSlopesBroadcast) align_slopes(*model.mutable_graph());
@@ -172,6 +173,7 @@ void convert(::onnx::ModelProto& model, const std::vector<TrainingNorm>& norms, 
     // The converter knows tensor types only.
     *model.mutable_graph()->mutable_input() = inputs;
     *model.mutable_graph()->mutable_output() = outputs;
+    *model.mutable_graph()->mutable_value_info() = declared;
   }
   std::map<std::string, const TrainingNorm*> by_output;
   for (const TrainingNorm& norm : norms) by_output[norm.output] = &norm;

@@ -22,6 +22,8 @@ class Binder {
       if (!stored_.count(v.name())) adopt_batch(v);
     for (auto& v : *graph.mutable_input())
       if (!stored_.count(v.name())) bind(v);
+    for (auto* list : {graph.mutable_value_info(), graph.mutable_output()})
+      for (auto& v : *list) resolve(v);
     for (const auto& wanted : options_.dims)
       if (std::none_of(dims_.begin(), dims_.end(), [&](const BoundDim& d) { return d.name == wanted.first; }))
         report_unknown(wanted.first);
@@ -88,6 +90,14 @@ class Binder {
         bad_value("dimension " + std::to_string(axis) + " of input \"" + v.name() + "\"", d->dim_value());
       }
     }
+  }
+
+  // Declared shapes of inner tensors: names that inputs have bound become numbers.
+  void resolve(::onnx::ValueInfoProto& v) {
+    if (!v.type().has_tensor_type() || !v.type().tensor_type().has_shape()) return;
+    for (auto& d : *v.mutable_type()->mutable_tensor_type()->mutable_shape()->mutable_dim())
+      for (const BoundDim& known : dims_)
+        if (d.has_dim_param() && d.dim_param() == known.name) d.set_dim_value(known.value);
   }
 
   void report_unknown(const std::string& name) {

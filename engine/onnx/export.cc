@@ -3,6 +3,7 @@
 // own inference against every declared shape.
 #include <onnx/checker.h>
 
+#include "engine/onnx/foreign.h"
 #include "engine/onnx/infer.h"
 #include "engine/onnx/metadata.h"
 #include "engine/onnx/model.h"
@@ -134,6 +135,7 @@ class Exporter {
   }
 
   void check() {
+    register_foreign_schemas();
     Inferred inferred = infer(model_, true);
     std::vector<Diagnostic> problems = inferred.problems;
     for (const Tensor& t : graph_.tensors) {

@@ -6,6 +6,7 @@
 #include <deque>
 
 #include "engine/onnx/fold.h"
+#include "engine/onnx/foreign.h"
 
 namespace monet {
 
@@ -30,6 +31,7 @@ class Pass {
         open_dims_(open_dims),
         context_(types_, opsets(model), &symbols_, functions_, ::onnx::OpSchemaRegistry::Instance(), &shape_data_,
                  kIrVersion) {
+    declared_ = declared_types(graph_);
     result_.types.reserve(static_cast<size_t>(graph_.node_size() + graph_.input_size()));
     for (auto& v : *graph_.mutable_input()) set_type(v.name(), v.type());
     for (const auto& t : graph_.initializer()) {
@@ -69,10 +71,11 @@ class Pass {
     bool blocked = false;  // an input is unknown because of a problem already reported
     for_each_read(n, [&](const std::string& name) { blocked = blocked || unknown_.count(name); });
     const OpSchema* schema = ::onnx::OpSchemaRegistry::Schema(n.op_type(), opsets_[n.domain()], n.domain());
-    if (blocked || !schema) {
+    if (blocked) {
       for (const auto& output : n.output()) unknown_.insert(output);
       return;
     }
+    if (!schema) return take_declared(n, index);
     if (!check_weight_rank(n, index) || !infer_types(n, index, *schema) || open_dims_) return;
     for (const auto& output : n.output()) {
       if (output.empty()) continue;
@@ -86,12 +89,30 @@ class Pass {
         return;
       }
       if (!typed || !known_shape(type->second, shape)) {
+        if (!n.domain().empty() && declare(output)) continue;
         problem(n, index, "unknown-shape", "makes tensor \"" + output + "\" of a shape that depends on the data",
                 output, "export with fixed shapes, or cut the model before this operator");
         return;
       }
     }
     if (fold_nodes_) try_fold(n, *schema);
+  }
+
+  bool declare(const std::string& output) {
+    auto declared = declared_.find(output);
+    Shape shape;
+    if (declared == declared_.end() || !known_shape(*declared->second, shape)) return false;
+    set_type(output, *declared->second);
+    return true;
+  }
+
+  // A node of an operator that nobody knows makes what the file says that it makes.
+  void take_declared(const NodeProto& n, int index) {
+    for (const auto& output : n.output())
+      if (!output.empty() && !declare(output) && !open_dims_)
+        return problem(n, index, "unknown-shape",
+                       "makes tensor \"" + output + "\" of a shape that the file leaves open", output,
+                       "export with fixed shapes, or cut the model before this operator");
   }
 
   // ONNX's inference of convolutions reads as many dimensions of the weight as the input has, without looking.
@@ -264,6 +285,7 @@ class Pass {
   std::unordered_map<std::string, int> opsets_;
   std::unordered_map<std::string, TypeProto*> types_;
   std::unordered_map<std::string, const TensorProto*> data_;
+  std::unordered_map<std::string, const TypeProto*> declared_;
   std::unordered_map<std::string, const ::onnx::SparseTensorProto*> sparse_;
   ::onnx::shape_inference::DataValueMap shape_data_;
   ::onnx::shape_inference::SymbolTableImpl symbols_;

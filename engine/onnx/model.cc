@@ -10,6 +10,7 @@
 #include "engine/onnx/convert.h"
 #include "engine/onnx/dims.h"
 #include "engine/onnx/expand.h"
+#include "engine/onnx/foreign.h"
 #include "engine/onnx/functions.h"
 #include "engine/onnx/infer.h"
 #include "engine/onnx/inference_export.h"
@@ -20,6 +21,7 @@
 #include "engine/onnx/skim.h"
 #include "engine/onnx/structure.h"
 #include "engine/onnx/to_ir.h"
+#include "engine/onnx/training_artifact.h"
 #include "engine/onnx/weights.h"
 
 namespace monet {
@@ -44,6 +46,50 @@ void refuse_if(std::vector<Diagnostic>& problems) {
   if (!problems.empty()) throw Refusal(std::move(problems));
 }
 
+// A batch cannot be changed where shapes hold only for the one exported: in a training graph, whose gradients were
+// built for it, and behind operators whose output shapes the file states as numbers.
+void check_declared_batch(const ::onnx::ModelProto& model, const BindOptions& options, int64_t exported,
+                          std::vector<Diagnostic>& problems) {
+  if (!options.batch || *options.batch == exported) return;
+  std::string only = " holds for the exported one (" + std::to_string(exported) + ") only";
+  if (is_training_artifact(model.graph()) || has_phases_after_forward(model.graph())) {
+    problems.push_back({"baked-batch", "the batch cannot be changed: a training graph" + only, "", "",
+                        "give the forward model instead of a training graph"});
+    return;
+  }
+  auto declared = declared_types(model.graph());
+  for (int i = 0; i < model.graph().node_size(); ++i) {
+    const auto& n = model.graph().node(i);
+    if (!is_foreign(model, n.domain()) || n.output_size() == 0) continue;
+    auto type = declared.find(n.output(0));
+    if (type == declared.end() || type->second->tensor_type().shape().dim_size() == 0 ||
+        !type->second->tensor_type().shape().dim(0).has_dim_value())
+      continue;
+    problems.push_back({"baked-batch", "the batch cannot be changed: the declared output of " + describe(n, i) + only,
+                        name_of(n), n.output(0), "export with dynamic axes"});
+    return;
+  }
+}
+
+// One warning for each operator that ONNX does not define: what is assumed about it.
+void warn_of_foreign(const ::onnx::ModelProto& model, std::vector<Diagnostic>& warnings) {
+  std::map<std::string, std::pair<int, std::string>> seen;
+  for (const auto& n : model.graph().node()) {
+    if (!is_foreign(model, n.domain())) continue;
+    auto& [count, first] = seen[n.domain() + "." + n.op_type()];
+    if (count++ == 0) first = name_of(n);
+  }
+  for (const auto& [op, nodes] : seen) {
+    const auto& [count, first] = nodes;
+    warnings.push_back({"foreign-operator",
+                        "operator " + op + " (" +
+                            (count == 1 ? "node " : std::to_string(count) + " nodes, the first ") + first +
+                            ") is not ONNX's own; assumed: one operation for each element it makes, unless it is a "
+                            "contraction's gradient",
+                        first, "", ""});
+  }
+}
+
 }  // namespace
 
 Model::Model(std::unique_ptr<Contents> contents) : contents_(std::move(contents)) {}
@@ -59,6 +105,7 @@ const ReadStatistics& Model::reads() const { return contents_->reads; }
 Model Model::open(ByteSource& source, std::string name) {
   // A failed check of protobuf throws; its text goes into the refusal, not to stderr as well.
   [[maybe_unused]] static const auto previous = ::google::protobuf::SetLogHandler(nullptr);
+  register_foreign_schemas();
   auto contents = std::make_unique<Contents>();
   Contents& c = *contents;
   c.name = std::move(name);
@@ -95,10 +142,12 @@ BoundModel Model::bind(const BindOptions& options) const {
   std::vector<Stored> stored = c.stored;
   std::vector<Diagnostic> problems;
   int64_t exported = exported_batch(model.graph(), c.stored_names);
+  check_declared_batch(model, options, exported, problems);
   bound.dims = bind_dims(*model.mutable_graph(), c.stored_names, options, problems);
   refuse_if(problems);
 
-  bool forward = !has_phases(model.graph());  // a training graph read back is taken as it is
+  bool artifact = is_training_artifact(model.graph());
+  bool forward = !artifact && !has_phases(model.graph());  // a training graph is taken as it is
   std::vector<int> folded = forward ? folded_convs(model.graph(), stored) : std::vector<int>();
   bound.inference_export = !folded.empty();
   if (bound.inference_export) bound.warnings.push_back(inference_export_warning(static_cast<int>(folded.size())));
@@ -133,14 +182,18 @@ BoundModel Model::bind(const BindOptions& options) const {
                               op + " (" + std::to_string(count) + (count == 1 ? " node" : " nodes") +
                                   ") has no gradient rule of its own: replaced by its ONNX definition",
                               "", "", ""});
-  bound.graph = to_ir(model, inferred, stored);
+  bound.graph = to_ir(model, inferred, stored, artifact);
+  if (artifact) recognise_training(bound.graph);
+  warn_of_foreign(model, bound.warnings);
+  bound.is_training_graph = artifact || has_phases_after_forward(model.graph());
   if (forward) bound.lifted = lift(bound.graph, options.has_rule);
   return bound;
 }
 
 std::string Model::structure(bool short_names) const {
   ::onnx::ModelProto model = contents_->original;
-  if (short_names) shorten_names(model);
+  // What a training artifact's nodes are for is inferred from their names.
+  if (short_names && !is_training_artifact(model.graph())) shorten_names(model);
   return model.SerializeAsString();
 }
 

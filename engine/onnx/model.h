@@ -39,10 +39,11 @@ struct BoundDim {
 };
 
 struct BoundModel {
-  Graph graph;  // forward only, sorted, shapes complete, units assigned
+  Graph graph;  // forward (but see is_training_graph), sorted, shapes complete, units assigned
   std::vector<BoundDim> dims;
   std::vector<Diagnostic> warnings;   // "unsorted", "inference-export", "expanded", ...
   bool inference_export = false;      // BatchNorms look folded away, or dropouts gone (decision 16)
+  bool is_training_graph = false;     // the file is a training graph already: `graph` holds all phases, as they are
   std::map<std::string, int> lifted;  // nodes made of what the exporter had decomposed, by operator (lift.h)
 };
 

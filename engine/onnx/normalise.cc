@@ -7,6 +7,8 @@
 #include <map>
 #include <set>
 
+#include "engine/onnx/foreign.h"
+
 namespace monet {
 
 namespace {
@@ -64,7 +66,9 @@ void densify(const ::onnx::SparseTensorProto& sparse, ::onnx::TensorProto* dense
 
 class Normaliser {
  public:
-  Normaliser(::onnx::ModelProto& model, std::vector<Diagnostic>& problems) : model_(model), problems_(problems) {}
+  Normaliser(::onnx::ModelProto& model, std::vector<Diagnostic>& problems) : model_(model), problems_(problems) {
+    for (const auto& [name, type] : declared_types(model.graph())) declared_.insert(name);
+  }
 
   void run() {
     imports(*model_.mutable_opset_import());
@@ -200,7 +204,11 @@ class Normaliser {
     }
   }
 
+  // Kept as an opaque node if the file says what it makes.
   void unknown(const ::onnx::NodeProto& n) {
+    bool declared = std::all_of(n.output().begin(), n.output().end(),
+                                [&](const std::string& output) { return output.empty() || declared_.count(output); });
+    if (declared && is_foreign(model_, n.domain())) return;
     auto& entry = unknown_[{n.domain(), n.op_type()}];
     if (entry.first++ == 0) entry.second = name_of(n);
   }
@@ -214,12 +222,13 @@ class Normaliser {
       std::string title = (domain.empty() ? "" : domain + ".") + op;
       problems_.push_back({"unknown-operator", "operator " + title + " is unknown (" + where + ")", first, "",
                            domain.empty() ? "the operator is newer than opset 22, or was never part of ONNX"
-                                          : "export without operators of domain " + domain});
+                                          : "export with declared shapes, or without operators of domain " + domain});
     }
   }
 
   ::onnx::ModelProto& model_;
   std::vector<Diagnostic>& problems_;
+  std::set<std::string> declared_;  // tensors whose type and shape the file states
   std::set<std::pair<std::string, std::string>> functions_;
   std::map<std::pair<std::string, std::string>, std::pair<int, std::string>> unknown_;
 };

@@ -3,24 +3,27 @@
 #include <map>
 #include <set>
 
+#include "engine/onnx/foreign.h"
 #include "engine/onnx/metadata.h"
 
 namespace monet {
 
 namespace {
 
-void strip(::onnx::GraphProto& graph) {
+// `declared`: outputs of nodes whose shape only the file knows.
+void strip(::onnx::GraphProto& graph, const std::set<std::string>& declared) {
   google::protobuf::RepeatedPtrField<::onnx::ValueInfoProto> kept;
   for (auto& v : *graph.mutable_value_info()) {
-    if (v.metadata_props().empty()) continue;
-    v.clear_type();
+    bool needed = declared.count(v.name()) > 0;
+    if (v.metadata_props().empty() && !needed) continue;
+    if (!needed) v.clear_type();
     kept.Add()->Swap(&v);
   }
   graph.mutable_value_info()->Swap(&kept);
   for (auto& n : *graph.mutable_node())
     for (auto& a : *n.mutable_attribute()) {
-      if (a.has_g()) strip(*a.mutable_g());
-      for (auto& g : *a.mutable_graphs()) strip(g);
+      if (a.has_g()) strip(*a.mutable_g(), {});
+      for (auto& g : *a.mutable_graphs()) strip(g, {});
     }
 }
 
@@ -110,7 +113,10 @@ class Shortener {
 }  // namespace
 
 void strip(::onnx::ModelProto& model) {
-  strip(*model.mutable_graph());
+  std::set<std::string> declared;
+  for (const auto& n : model.graph().node())
+    if (is_foreign(model, n.domain())) declared.insert(n.output().begin(), n.output().end());
+  strip(*model.mutable_graph(), declared);
   for (auto& f : *model.mutable_functions()) f.clear_value_info();
 }
 

@@ -7,7 +7,8 @@
 
 namespace monet {
 
-// Drops what import does not read: declared shapes of inner tensors (they are inferred), metadata not ours excepted.
+// Drops what import does not read: declared shapes of inner tensors, which are inferred, except those that foreign
+// operators make.
 void strip(::onnx::ModelProto& model);
 
 // Gives inner tensors the shortest names that are free, and nodes none (they are then called by their first output).

@@ -54,7 +54,7 @@ class Builder {
   Builder(const ::onnx::ModelProto& model, const Inferred& inferred, const std::vector<Stored>& stored)
       : model_(model), source_(model.graph()), inferred_(inferred), stored_(stored) {}
 
-  Graph run() {
+  Graph run(bool keep_all) {
     graph_.name = source_.name();
     for (const auto& import : model_.opset_import()) {
       if (import.domain().empty()) {
@@ -63,7 +63,7 @@ class Builder {
         graph_.opsets[import.domain()] = static_cast<int>(import.version());
       }
     }
-    find_live();
+    find_live(keep_all);
     add_inputs();
     for (int i = 0; i < source_.node_size(); ++i)
       if (live_[i]) add_node(source_.node(i));
@@ -75,7 +75,7 @@ class Builder {
 
  private:
   // Nodes that outputs need and that folding did not replace; names that those read.
-  void find_live() {
+  void find_live(bool keep_all) {
     std::unordered_map<std::string, int> producer;
     for (int i = 0; i < source_.node_size(); ++i)
       for (const auto& output : source_.node(i).output())
@@ -90,6 +90,9 @@ class Builder {
       pending.push_back(found->second);
     };
     for (const auto& v : source_.output()) need(v.name());
+    for (const auto& n : source_.node())
+      for (const auto& output : n.output())
+        if (keep_all && !output.empty()) need(output);
     while (!pending.empty()) {
       int n = pending.back();
       pending.pop_back();
@@ -240,13 +243,19 @@ void Builder::restore_metadata() {
 
 }  // namespace
 
-Graph to_ir(const ::onnx::ModelProto& model, const Inferred& inferred, const std::vector<Stored>& stored) {
-  return Builder(model, inferred, stored).run();
+Graph to_ir(const ::onnx::ModelProto& model, const Inferred& inferred, const std::vector<Stored>& stored,
+            bool keep_all) {
+  return Builder(model, inferred, stored).run(keep_all);
 }
 
 bool has_phases(const ::onnx::GraphProto& graph) {
   return std::any_of(graph.node().begin(), graph.node().end(),
                      [](const NodeProto& n) { return !metadata(n, kPhaseKey).empty(); });
+}
+
+bool has_phases_after_forward(const ::onnx::GraphProto& graph) {
+  return std::any_of(graph.node().begin(), graph.node().end(),
+                     [](const NodeProto& n) { return phase_named(metadata(n, kPhaseKey)) != Phase::forward; });
 }
 
 }  // namespace monet

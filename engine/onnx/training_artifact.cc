@@ -107,8 +107,8 @@ class Recogniser {
     return found == by_name_.end() ? kNone : found->second;
   }
 
-  // "X_grad", "X_grad_0" (one of several that are summed), "X_summed_grad", "X_optimizer_end", "X_grad.accumulation.buffer",
-  // "X_optimizer_first_moment": what the tensor is about, if X is a tensor.
+  // "X_grad", "X_grad_0" (one of several that are summed), "X_summed_grad", "X_optimizer_end",
+  // "X_grad.accumulation.buffer", "X_optimizer_first_moment": what the tensor is about, if X is a tensor.
   void find_gradients() {
     for (Tensor& tensor : graph_.tensors) {
       if (tensor.producer != kNone && phase(tensor.producer) == Phase::forward) continue;
@@ -144,12 +144,32 @@ class Recogniser {
     });
   }
 
+  static bool multiplies(const Node& node) {
+    return is_contraction(node) || (node.domain == kMicrosoft && node.op == "FusedMatMul");
+  }
+
+  // A forward contraction that reads one of the node's inputs and makes something of another one's shape.
+  NodeId contraction_with(const Node& node) const {
+    for (NodeId id = 0; id < seed_; ++id) {
+      const Node& forward = graph_.nodes[id];
+      if (forward.phase != Phase::forward || !is_contraction(forward) || forward.inputs.size() < 2) continue;
+      bool weight = false, shape = false;
+      for (TensorId t : node.inputs) {
+        weight = weight || (t != kNone && t == forward.inputs[1]);
+        shape = shape || (t != kNone && graph_.tensors[t].shape == graph_.tensors[forward.outputs[0]].shape);
+      }
+      if (weight && shape) return id;
+    }
+    return kNone;
+  }
+
   void find_origins() {
     for (NodeId id = 0; id < size(); ++id) {
       Node& node = graph_.nodes[id];
       if (node.phase != Phase::backward) continue;
       if (id == seed_) {
-        node.origin = node.inputs.size() > 1 && node.inputs[1] != kNone ? graph_.tensors[node.inputs[1]].producer : kNone;
+        node.origin =
+            node.inputs.size() > 1 && node.inputs[1] != kNone ? graph_.tensors[node.inputs[1]].producer : kNone;
         continue;
       }
       if (is_accumulation(node)) {
@@ -164,11 +184,10 @@ class Recogniser {
         if (node.origin == kNone && t != kNone && graph_.tensors[t].of != kNone)
           node.origin = graph_.tensors[graph_.tensors[t].of].producer;
       if (node.origin != kNone && phase(node.origin) != Phase::forward) node.origin = kNone;
+      // A gradient that several nodes share (of a sum's operands) tells nothing: then the weight does.
+      if (multiplies(node) && (node.origin == kNone || !is_contraction(graph_.nodes[node.origin])))
+        node.origin = contraction_with(node);
     }
-  }
-
-  static bool multiplies(const Node& node) {
-    return is_contraction(node) || (node.domain == kMicrosoft && node.op == "FusedMatMul");
   }
 
   // A node of a gradient's group: backward, same origin, no accumulation.
@@ -304,11 +323,11 @@ class Recogniser {
   Graph& graph_;
   std::unordered_map<std::string, TensorId> by_name_;
   std::unordered_map<std::string, NodeId> nodes_;
-  NodeId seed_ = kNone;                // the first gradient node
-  std::vector<NodeId> contraction_;    // by node: the multiplication that it belongs to
-  std::vector<TensorId> target_;       // of contractions
-  std::vector<bool> from_data_;        // tensors that depend on the step's data
-  std::vector<NodeId> update_;         // by node
+  NodeId seed_ = kNone;              // the first gradient node
+  std::vector<NodeId> contraction_;  // by node: the multiplication that it belongs to
+  std::vector<TensorId> target_;     // of contractions
+  std::vector<bool> from_data_;      // tensors that depend on the step's data
+  std::vector<NodeId> update_;       // by node
 };
 
 }  // namespace

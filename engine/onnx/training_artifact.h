@@ -1,7 +1,7 @@
 // Training graphs made by ONNX Runtime (its training artifacts, and tools that build on them): recognised, and analysed
 // as they are. Nothing in such a file says what a node is for; here phases, units, origins and kinds of tensors are
-// inferred from data flow, and from the names that ONNX Runtime's gradient builder gives ("X_grad" is the gradient of X,
-// nodes of the gradient of node N have "N_Grad/" in their names or outputs).
+// inferred from data flow, and from the names that ONNX Runtime's gradient builder gives ("X_grad" is the gradient of
+// X, nodes of the gradient of node N have "N_Grad/" in their names or outputs).
 //
 // - The forward pass is what the first gradient node (SoftmaxCrossEntropyLossGrad) depends on.
 // - The optimizer begins with the first node named after one, and lasts to the end; gradient accumulation in between

@@ -140,6 +140,11 @@ class Builder {
     graph_.message(12, Message().bytes(1, name));
     return *this;
   }
+  // The declared type of an inner tensor.
+  Builder& value(const std::string& name, const std::vector<Dim>& dims, DType dtype = DType::float32) {
+    graph_.message(13, value_info(name, tensor_type(dtype, dims)));
+    return *this;
+  }
   // A stored tensor whose values are not in the file (as if skipped).
   Builder& weight(const std::string& name, const Shape& shape, DType dtype = DType::float32) {
     graph_.message(5, tensor_proto(name, dtype, shape, "", false));

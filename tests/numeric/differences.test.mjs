@@ -297,7 +297,7 @@ if (!existsSync(data)) {
       count('nothing to differentiate', entry, entry.reason);
     } else {
       for (const { code, message } of entry.problems.slice(0, 1))
-        count(entry.status, entry, code === 'no-gradient' ? `${message.replace(/ of node .* has/, ' has')}` : code);
+        count(entry.status, entry, code === 'no-gradient' ? `${message.replace(/ \(.*?\) has/, ' has')}` : code);
     }
   }
   for (const [operator, models] of [...groups].sort(([a], [b]) => (a < b ? -1 : 1)))
