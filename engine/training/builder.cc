@@ -199,6 +199,17 @@ TensorId Builder::expand(TensorId a, const Shape& to) {
 }
 
 TensorId Builder::transpose(TensorId a, const std::vector<int64_t>& perm) {
+  // Of what a Transpose made, back again: the original. Linear layers are exported with their weight transposed; their
+  // gradient then reads the weight itself, and no transposed copy is kept from the forward pass.
+  NodeId producer = graph_.tensors[a].producer;
+  if (producer != kNone && graph_.nodes[producer].op == "Transpose" && graph_.nodes[producer].domain.empty()) {
+    std::vector<int64_t> reversed(perm.size());
+    for (size_t i = 0; i < perm.size(); ++i) reversed[i] = static_cast<int64_t>(perm.size() - 1 - i);
+    std::vector<int64_t> before = attribute(graph_.nodes[producer], "perm", reversed);
+    bool back = before.size() == perm.size();
+    for (size_t i = 0; back && i < perm.size(); ++i) back = before[perm[i]] == static_cast<int64_t>(i);
+    if (back) return graph_.nodes[producer].inputs[0];
+  }
   Shape from = shape(a), to;
   for (int64_t axis : perm) to.push_back(from[axis]);
   return emit("Transpose", {a}, std::move(to), {{"perm", perm}});

@@ -44,13 +44,13 @@ class Builder {
   TensorId compare(const char* op, TensorId a, TensorId b);  // bool
   TensorId greater(TensorId a, TensorId b) { return compare("Greater", a, b); }
   TensorId less(TensorId a, TensorId b) { return compare("Less", a, b); }
-  TensorId where(TensorId mask, TensorId a, TensorId b);  // a where the mask holds, b elsewhere
-  TensorId keep_where(TensorId mask, TensorId value);     // value where the mask holds, 0 elsewhere
-  TensorId clear_where(TensorId mask, TensorId value);    // 0 where the mask holds, value elsewhere
-  TensorId cast(TensorId a, DType type);                  // `a` itself when it is of that type
-  TensorId reshape(TensorId a, const Shape& shape);       // `a` itself when the shape is the same
-  TensorId expand(TensorId a, const Shape& shape);        // likewise
-  TensorId transpose(TensorId a, const std::vector<int64_t>& perm);
+  TensorId where(TensorId mask, TensorId a, TensorId b);             // a where the mask holds, b elsewhere
+  TensorId keep_where(TensorId mask, TensorId value);                // value where the mask holds, 0 elsewhere
+  TensorId clear_where(TensorId mask, TensorId value);               // 0 where the mask holds, value elsewhere
+  TensorId cast(TensorId a, DType type);                             // `a` itself when it is of that type
+  TensorId reshape(TensorId a, const Shape& shape);                  // `a` itself when the shape is the same
+  TensorId expand(TensorId a, const Shape& shape);                   // likewise
+  TensorId transpose(TensorId a, const std::vector<int64_t>& perm);  // the original of what a Transpose has turned
   TensorId reduce(const char* op, TensorId a, const std::vector<int64_t>& axes, bool keepdims);  // axes ascending, >= 0
   TensorId slice(TensorId a, const std::vector<int64_t>& axes, const std::vector<int64_t>& starts,
                  const std::vector<int64_t>& ends);
