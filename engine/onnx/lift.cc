@@ -137,7 +137,7 @@ TensorId channel_vector(Site& s, const char* name, size_t rank, int64_t channels
   NodeId producer = s.graph.tensors[t].producer;
   if (producer != kNone && (s.graph.nodes[producer].op == "Unsqueeze" || s.graph.nodes[producer].op == "Reshape")) {
     TensorId source = s.graph.nodes[producer].inputs[0];
-    if (s.graph.tensors[source].shape == Shape{channels}) return source;
+    if (source != kNone && s.graph.tensors[source].shape == Shape{channels}) return source;
   }
   std::string base = s.graph.tensors[s.node.outputs[0]].name + "_" + (std::string(name) == "w" ? "scale" : "bias");
   DType dtype = s.graph.tensors[t].dtype;

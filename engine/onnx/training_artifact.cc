@@ -137,8 +137,9 @@ class Recogniser {
   }
 
   bool is_accumulation(const Node& node) const {
-    if (node.op != "Sum") return false;
+    if (node.op != "Sum" || node.outputs.empty()) return false;
     return std::all_of(node.inputs.begin(), node.inputs.end(), [&](TensorId t) {
+      if (t == kNone) return false;
       const Tensor& tensor = graph_.tensors[t];
       return tensor.of != kNone || tensor.kind == TensorKind::state;
     });
@@ -196,7 +197,7 @@ class Recogniser {
   }
 
   TensorId through_views(TensorId t) const {
-    while (graph_.tensors[t].producer != kNone && is_view(graph_.nodes[graph_.tensors[t].producer]))
+    while (t != kNone && graph_.tensors[t].producer != kNone && is_view(graph_.nodes[graph_.tensors[t].producer]))
       t = graph_.nodes[graph_.tensors[t].producer].inputs[0];
     return t;
   }
@@ -276,13 +277,14 @@ class Recogniser {
       unit.op = name.substr(0, name.find('_'));  // "Adam_Update_conv1.weight"
       if (unit.op.empty()) unit.op = node.op;
       unit.role = Role::update;
-      unit.target = last == kNone ? kNone : graph_.tensors[graph_.nodes[last].outputs[0]].of;
+      TensorId end = last == kNone ? kNone : graph_.nodes[last].outputs[0];
+      unit.target = end == kNone ? kNone : graph_.tensors[end].of;
     } else if (is_accumulation(node)) {
       unit.role = Role::accumulate;
     } else {
       if (node.origin != kNone) unit.op = graph_.nodes[node.origin].op;
       unit.role = Role::gradient;
-      if (contraction_[id] != kNone) {
+      if (contraction_[id] != kNone && target_[contraction_[id]] != kNone) {
         unit.contraction = contraction_[id];
         unit.target = target_[unit.contraction];
         unit.role = from_data_[unit.target] ? Role::input_gradient : Role::weight_gradient;

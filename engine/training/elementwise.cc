@@ -15,7 +15,29 @@ void sub_gradient(Backward& g) {
   if (g.wants(1)) g.give(1, g.b.unary("Neg", g.b.reduce_to(g.gradient(), g.shape(g.input(1)))));
 }
 
+namespace {
+
+// Which operand of a Mul is X where the other one is Sigmoid(X); 2 for none.
+size_t silu_operand(const Backward& g) {
+  for (size_t i : {0, 1}) {
+    NodeId gate = g.tensor(g.input(1 - i)).producer;
+    if (gate == kNone) continue;
+    const Node& node = g.b.graph().nodes[gate];
+    if (node.op == "Sigmoid" && node.domain.empty() && node.inputs[0] == g.input(i)) return i;
+  }
+  return 2;
+}
+
+}  // namespace
+
+// X * Sigmoid(X), as exporters write SiLU (Ramachandran et al., arXiv 1710.05941), has the slope s (1 + X (1 - s)). The
+// sigmoid s is computed again, so that X alone is kept, as frameworks do.
 void mul_gradient(Backward& g) {
+  if (size_t i = silu_operand(g); i < 2 && g.wants(i)) {
+    Builder& b = g.b;
+    TensorId x = g.input(i), s = b.unary("Sigmoid", x), one = b.scalar(1, b.dtype(x));
+    return g.give(i, b.mul(g.gradient(), b.mul(s, b.add(one, b.mul(x, b.sub(one, s))))));
+  }
   for (size_t i : {0, 1})
     if (g.wants(i)) g.give_reduced(i, g.b.mul(g.gradient(), g.input(1 - i)));
 }
