@@ -198,18 +198,21 @@ TensorId Builder::expand(TensorId a, const Shape& to) {
   return emit("Expand", {a, ints(to)}, to);
 }
 
-TensorId Builder::transpose(TensorId a, const std::vector<int64_t>& perm) {
-  // Of what a Transpose made, back again: the original. Linear layers are exported with their weight transposed; their
-  // gradient then reads the weight itself, and no transposed copy is kept from the forward pass.
+TensorId Builder::untransposed(TensorId a, const std::vector<int64_t>& perm) const {
   NodeId producer = graph_.tensors[a].producer;
-  if (producer != kNone && graph_.nodes[producer].op == "Transpose" && graph_.nodes[producer].domain.empty()) {
-    std::vector<int64_t> reversed(perm.size());
-    for (size_t i = 0; i < perm.size(); ++i) reversed[i] = static_cast<int64_t>(perm.size() - 1 - i);
-    std::vector<int64_t> before = attribute(graph_.nodes[producer], "perm", reversed);
-    bool back = before.size() == perm.size();
-    for (size_t i = 0; back && i < perm.size(); ++i) back = before[perm[i]] == static_cast<int64_t>(i);
-    if (back) return graph_.nodes[producer].inputs[0];
-  }
+  if (producer == kNone || graph_.nodes[producer].op != "Transpose" || !graph_.nodes[producer].domain.empty())
+    return kNone;
+  std::vector<int64_t> reversed(perm.size());
+  for (size_t i = 0; i < perm.size(); ++i) reversed[i] = static_cast<int64_t>(perm.size() - 1 - i);
+  std::vector<int64_t> before = attribute(graph_.nodes[producer], "perm", reversed);
+  if (before.size() != perm.size()) return kNone;
+  for (size_t i = 0; i < perm.size(); ++i)
+    if (before[perm[i]] != static_cast<int64_t>(i)) return kNone;
+  return graph_.nodes[producer].inputs[0];
+}
+
+TensorId Builder::transpose(TensorId a, const std::vector<int64_t>& perm) {
+  if (TensorId original = untransposed(a, perm); original != kNone) return original;
   Shape from = shape(a), to;
   for (int64_t axis : perm) to.push_back(from[axis]);
   return emit("Transpose", {a}, std::move(to), {{"perm", perm}});

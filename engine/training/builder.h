@@ -51,6 +51,9 @@ class Builder {
   TensorId reshape(TensorId a, const Shape& shape);                  // `a` itself when the shape is the same
   TensorId expand(TensorId a, const Shape& shape);                   // likewise
   TensorId transpose(TensorId a, const std::vector<int64_t>& perm);  // the original of what a Transpose has turned
+  // What `a` is the Transpose of, if `perm` turns it back; kNone otherwise. Linear layers are exported with their
+  // weight transposed: a gradient that reads the original needs no transposed copy kept from the forward pass.
+  TensorId untransposed(TensorId a, const std::vector<int64_t>& perm) const;
   TensorId reduce(const char* op, TensorId a, const std::vector<int64_t>& axes, bool keepdims);  // axes ascending, >= 0
   TensorId slice(TensorId a, const std::vector<int64_t>& axes, const std::vector<int64_t>& starts,
                  const std::vector<int64_t>& ends);

@@ -1,6 +1,7 @@
 // Gradients of matrix operators: Gemm, MatMul, Det. Products by transposed operands are Gemm's transA and transB
 // wherever the operands are matrices, so that no transposed copy is made.
 #include <numeric>
+#include <utility>
 
 #include "engine/training/gradient_rules.h"
 
@@ -10,6 +11,12 @@ namespace {
 
 TensorId gemm(Builder& b, TensorId left, bool left_transposed, TensorId right, bool right_transposed,
               const Shape& shape, float alpha = 1) {
+  for (auto [operand, transposed] : {std::pair{&left, &left_transposed}, {&right, &right_transposed}}) {
+    TensorId original = b.untransposed(*operand, {1, 0});
+    if (original == kNone) continue;
+    *operand = original;
+    *transposed = !*transposed;
+  }
   std::vector<Attribute> attributes;
   if (left_transposed) attributes.push_back({"transA", int64_t{1}});
   if (right_transposed) attributes.push_back({"transB", int64_t{1}});

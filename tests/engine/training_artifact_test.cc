@@ -132,7 +132,8 @@ TEST(Existing, OwnTrainingGraphReadBack) {
   Session session(*source, "lenet5.onnx");
   Settings settings = parse_settings(R"({"optimizer":"adam","batch":2})");
   auto first = session.analyze(settings);
-  MemorySource bytes(session.training_graph(settings));
+  std::string exported = session.training_graph(settings);
+  MemorySource bytes(exported);
   Session again(bytes, "training.onnx");
   auto second = again.analyze(parse_settings("{}"));
   for (const char* field : {"optimizer", "loss", "nodes", "units", "macs", "trained_tensors"})
