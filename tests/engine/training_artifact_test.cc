@@ -149,7 +149,8 @@ TEST(Existing, OwnTrainingGraphReadBack) {
 test::Builder foreign(const std::vector<test::Dim>& declared, bool with_declaration = true) {
   test::Builder b;
   b.input("x", {"batch", 4}).output("y").import("com.example", 3).import("com.microsoft", 1);
-  b.weight("w", {5, 3}).op("Fancy", {"x"}, {"f"}, {test::attr("mode", 2)}, "fancy", "com.example");
+  b.weight("v", {4, 4}).op("MatMul", {"x", "v"}, {"h"});
+  b.weight("w", {5, 3}).op("Fancy", {"h"}, {"f"}, {test::attr("mode", 2)}, "fancy", "com.example");
   b.op("MatMul", {"f", "w"}, {"y"});
   if (with_declaration) b.value("f", declared);
   return b;
@@ -159,8 +160,8 @@ TEST(ForeignOperators, AreKeptWithTheShapesThatTheFileDeclares) {
   BindOptions options;
   options.dims["batch"] = 7;
   BoundModel bound = test::bind(foreign({"batch", 5}), options);
-  EXPECT_EQ(test::operators(bound.graph), "Fancy MatMul");
-  EXPECT_EQ(bound.graph.nodes[0].domain, "com.example");
+  EXPECT_EQ(test::operators(bound.graph), "MatMul Fancy MatMul");
+  EXPECT_EQ(bound.graph.nodes[1].domain, "com.example");
   EXPECT_EQ(test::tensor(bound.graph, "f").shape, (Shape{7, 5}));
   EXPECT_EQ(test::tensor(bound.graph, "y").shape, (Shape{7, 3}));
   EXPECT_EQ(test::codes(bound.warnings), "foreign-operator");
@@ -169,15 +170,37 @@ TEST(ForeignOperators, AreKeptWithTheShapesThatTheFileDeclares) {
   EXPECT_EQ(test::codes(test::refusal(foreign({"batch", "other"}, true))), "unknown-shape");
 }
 
+TEST(ForeignOperators, GiveAForwardReportUnlessToldToTrainAroundThem) {
+  std::string bytes = foreign({"batch", 5}).bytes();
+  MemorySource source(bytes);
+  Session session(source, "foreign.onnx");
+  auto count = [](const nlohmann::ordered_json& report, const std::string& code) {
+    int found = 0;
+    for (const auto& w : report["warnings"]) found += w["code"] == code;
+    return found;
+  };
+  auto forward = session.analyze(parse_settings("{}"));
+  EXPECT_TRUE(forward["training"].is_null());
+  EXPECT_EQ(count(forward, "forward-only"), 1);
+  EXPECT_EQ(forward["model"]["parameters"], 4 * 4 + 5 * 3);
+  EXPECT_EQ(test::codes(test::refusal([&] { session.training_graph(parse_settings("{}")); })), "no-gradient");
+  auto stopped = session.analyze(parse_settings(R"({"unsupported":"stop"})"));
+  EXPECT_EQ(stopped["training"]["trained_tensors"], 1);
+  EXPECT_EQ(stopped["model"]["parameters"], 5 * 3);
+  EXPECT_EQ(count(stopped, "gradient-stopped"), 1);
+  // The shapes of input and output differ: nothing passes.
+  EXPECT_EQ(session.analyze(parse_settings(R"({"unsupported":"pass"})"))["training"]["trained_tensors"], 1);
+}
+
 TEST(ForeignOperators, AreInTheStructureAndTheExport) {
   Model model = test::open(foreign({"batch", 5}));
   for (bool short_names : {false, true}) {
     Graph again = test::open(model.structure(short_names)).bind({}).graph;
-    EXPECT_EQ(test::operators(again), "Fancy MatMul");
-    EXPECT_EQ(again.tensors[static_cast<size_t>(again.nodes[0].outputs[0])].shape, (Shape{1, 5}));
+    EXPECT_EQ(test::operators(again), "MatMul Fancy MatMul");
+    EXPECT_EQ(again.tensors[static_cast<size_t>(again.nodes[1].outputs[0])].shape, (Shape{1, 5}));
   }
   Graph exported = test::open(export_model(model.bind({}).graph)).bind({}).graph;
-  EXPECT_EQ(test::operators(exported), "Fancy MatMul");
+  EXPECT_EQ(test::operators(exported), "MatMul Fancy MatMul");
 }
 
 TEST(ForeignOperators, ABatchInADeclaredShapeIsBakedIn) {
