@@ -249,8 +249,8 @@ TrainingGraph attempt(const Graph& forward, const TrainingOptions& options, cons
   if (options.unsupported == Unsupported::refuse)
     for (Diagnostic& problem : missing_rules(forward, missing)) problems.push_back(std::move(problem));
   if (!problems.empty()) throw Refusal(problems);
-  warn_straight_through(graph, result.warnings);
   if (!missing.empty()) return result;
+  warn_straight_through(graph, result.warnings);
   std::vector<TensorId> updated = add_updates(builder, options.optimizer, result.parameters, result.gradients);
 
   name_tensors(graph, forward_tensors, result.loss_value, result.gradients);
