@@ -801,6 +801,38 @@ for size in (1, 2, 3, 5):
     operator(f"det_{size}", [node("Det", ["xp"], ["y"])], [2, size, size], lambda x, t: torch.det(x))
 operator("det_of_one", [node("Det", ["xp"], ["y"])], [3, 3], lambda x, t: torch.det(x))
 
+# --- Fourier transforms -----------------------------------------------------------------------------------------------
+
+pairs = lambda x: torch.view_as_complex(x.contiguous())  # [..., 2] as complex numbers
+real = torch.view_as_real
+scalar = lambda v: np.array(v, np.int64)
+operator("dft_real", [node("DFT", ["xp"], ["y"])], [2, 5, 1], lambda x, t: real(torch.fft.fft(x[..., 0])), opset=20)
+operator("dft_onesided", [node("DFT", ["xp"], ["y"], onesided=1)], [2, 6, 1],
+         lambda x, t: real(torch.fft.rfft(x[..., 0])), opset=20)
+operator("dft_onesided_odd", [node("DFT", ["xp"], ["y"], onesided=1, axis=1)], [2, 5, 1],
+         lambda x, t: real(torch.fft.rfft(x[..., 0])), opset=17)
+operator("dft_axis", [node("DFT", ["xp", "", "a"], ["y"])], [4, 3, 2],
+         lambda x, t: real(torch.fft.fft(pairs(x), dim=0)), constants={"a": scalar(0)}, opset=20)
+for length in (3, 8):
+    operator(f"dft_length_{length}", [node("DFT", ["xp", "n"], ["y"])], [2, 5, 2],
+             lambda x, t: real(torch.fft.fft(pairs(x), length)), constants={"n": scalar(length)}, opset=20)
+    operator(f"dft_inverse_{length}", [node("DFT", ["xp", "n"], ["y"], inverse=1)], [2, 5, 2],
+             lambda x, t: real(torch.fft.ifft(pairs(x), length)), constants={"n": scalar(length)}, opset=20)
+operator("dft_onesided_length", [node("DFT", ["xp", "n"], ["y"], onesided=1)], [2, 5, 1],
+         lambda x, t: real(torch.fft.rfft(x[..., 0], 8)), constants={"n": scalar(8)}, opset=20)
+
+
+def frames_of(x, length, step):
+    return torch.stack([x[:, i:i + length] for i in range(0, x.shape[1] - length + 1, step)], 1)
+
+
+operator("stft", [node("STFT", ["xp", "step", "w"], ["y"])], [2, 11, 1],
+         lambda x, t: real(torch.fft.rfft(frames_of(x[..., 0], 4, 3) * t["w"])), {"w": [4]},
+         constants={"step": scalar(3)}, opset=17)
+operator("stft_length", [node("STFT", ["xp", "step", "", "n"], ["y"], onesided=0)], [2, 9, 1],
+         lambda x, t: real(torch.fft.fft(frames_of(x[..., 0], 5, 2))),
+         constants={"step": scalar(2), "n": scalar(5)}, opset=17)
+
 # --- Quantisation -----------------------------------------------------------------------------------------------------
 
 def fake_quantise(name, shape, scale, zero, low, high, axis=None):
