@@ -105,8 +105,6 @@ std::vector<ImportRefusal> import_refusals() {
       {"unknown-shape", "NonZero", kData},
       {"unknown-shape", "StringNormalizer", kData},
       {"unknown-shape", "Unique", kData},
-      {"unknown-shape", "ai.onnx.preview.training.Gradient",
-       "ONNX infers no shapes of it; it asks a runtime for gradients"},
       {"shape-error", "Scan",
        "Scan of opset 8, with a batch dimension of its own, which ONNX's converter does not know"},
   };
