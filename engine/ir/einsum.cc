@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace monet {
 
@@ -95,28 +96,33 @@ std::optional<EinsumTerms> einsum_terms(const Graph& graph, const Node& node) {
     if (shapes[i].size() < named || (!has(term, kEllipsis) && shapes[i].size() != named)) return std::nullopt;
     most = std::max(most, shapes[i].size() - named);
     for (char c : term)
-      if (c != kEllipsis) result.sizes[c] = 1;
+      if (c != kEllipsis) result.sizes[c] = 0;  // taken
   }
   std::string ellipsis;
   for (size_t i = 0; i < most; ++i) {
     char letter = unused_letter(result);
     if (!letter) return std::nullopt;
     ellipsis += letter;
-    result.sizes[letter] = 1;
+    result.sizes[letter] = 0;
   }
   auto written_out = [&](std::string term, size_t dimensions) {
     size_t at = term.find(kEllipsis);
     return at == std::string::npos ? term : term.replace(at, 1, ellipsis.substr(most - dimensions));
   };
+  std::map<char, int64_t> sizes;
   for (size_t i = 0; i < shapes.size(); ++i) {
     const std::string& term = equation->inputs[i];
     result.inputs.push_back(written_out(term, shapes[i].size() + has(term, kEllipsis) - term.size()));
     for (size_t d = 0; d < shapes[i].size(); ++d) {
-      int64_t& size = result.sizes[result.inputs[i][d]];
-      if (size != 1 && shapes[i][d] != 1 && size != shapes[i][d]) return std::nullopt;
-      if (shapes[i][d] != 1) size = shapes[i][d];
+      char letter = result.inputs[i][d];
+      auto [size, first] = sizes.emplace(letter, shapes[i][d]);
+      if (first || size->second == shapes[i][d]) continue;
+      bool broadcasts = has(ellipsis, letter) && (size->second == 1 || shapes[i][d] == 1);
+      if (!broadcasts) return std::nullopt;
+      size->second *= shapes[i][d];  // one of them is 1
     }
   }
+  result.sizes = std::move(sizes);
   result.output = written_out(equation->output, most);
   for (char c : result.output)
     if (!result.sizes.count(c)) return std::nullopt;

@@ -202,6 +202,12 @@ class Normaliser {
       problems_.push_back({"bad-node", title + " is not a valid " + n.op_type() + ": " + one_line(error.what()),
                            name_of(n), "", "export the model again"});
     }
+    // ONNX's inference divides by strides without looking.
+    for (const auto& a : n.attribute())
+      if (n.domain().empty() && a.name() == "strides" &&
+          std::any_of(a.ints().begin(), a.ints().end(), [](int64_t stride) { return stride < 1; }))
+        problems_.push_back({"bad-attribute", "attribute \"strides\" of " + title + " has a value below 1", name_of(n),
+                             "", "export the model again"});
   }
 
   // Kept as an opaque node if the file says what it makes.

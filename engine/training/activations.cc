@@ -106,6 +106,11 @@ void leaky_relu_gradient(Backward& g) {
 void prelu_gradient(Backward& g) {
   Builder& b = g.b;
   TensorId x = g.input(0), dy = g.gradient();
+  Shape data = g.shape(x), slope = g.shape(g.input(1));
+  bool fits = slope.size() <= data.size();
+  for (size_t i = 1; fits && i <= slope.size(); ++i)
+    fits = slope[slope.size() - i] == 1 || slope[slope.size() - i] == data[data.size() - i];
+  if (!fits) return g.refuse("its slope does not broadcast to its input", "check the model");
   if (g.wants(0)) give_sloped(g, not_positive(g, x), g.input(1));
   if (g.wants(1)) g.give_reduced(1, b.mul(dy, b.binary("Min", x, constant(g, 0))));
 }

@@ -64,7 +64,7 @@ bool fits(const Shape& data, const Shape& tuples, int64_t batch_dims) {
          tuples.back() <= rank - batch_dims;
 }
 
-void refuse_tuples(Backward& g) { g.refuse("its indices do not fit its data", "check the model"); }
+void refuse_indices(Backward& g) { g.refuse("its indices or updates do not fit its data", "check the model"); }
 
 // An operator that addresses slices by tuples of indices, as one that addresses rows of a matrix: the tensor is
 // [rows, row_size], `indices` the row numbers, [count, row_size].
@@ -114,7 +114,7 @@ void gather_nd_gradient(Backward& g) {
   Builder& b = g.b;
   Shape x = g.shape(g.input(0));
   int64_t batch_dims = attribute(g.node, "batch_dims", int64_t{0});
-  if (!fits(x, g.shape(g.input(1)), batch_dims)) return refuse_tuples(g);
+  if (!fits(x, g.shape(g.input(1)), batch_dims)) return refuse_indices(g);
   if (elements(x) == 0 || elements(g.shape(g.gradient())) == 0) return g.give(0, b.filled(x, 0, b.dtype(g.gradient())));
   Rows r = rows(b, x, g.input(1), batch_dims);
   g.give(0, b.reshape(scatter_add(b, r.matrix, r.indices, b.reshape(g.gradient(), r.slices), 0), x));
@@ -184,6 +184,8 @@ void scatter_elements_gradient(Backward& g) {
   Builder& b = g.b;
   std::optional<int64_t> axis = axis_of(g, 0);
   if (!axis) return;
+  if (g.shape(g.input(1)) != g.shape(g.input(2)) || g.shape(g.input(1)).size() != g.shape(g.input(0)).size())
+    return refuse_indices(g);
   Scatter s{g.input(0), g.input(1), g.input(2), g.output(0), g.gradient(), *axis};
   std::string reduction = attribute(g.node, "reduction", "none");
   if (reduction != "none" && reduction != "add") return give_wanted(g, combined_gradients(b, s, reduction));
@@ -199,7 +201,11 @@ void scatter_nd_gradient(Backward& g) {
   TensorId dy = g.gradient();
   Shape x = g.shape(g.input(0)), updates = g.shape(g.input(2));
   std::string reduction = attribute(g.node, "reduction", "none");
-  if (!fits(x, g.shape(g.input(1)), 0)) return refuse_tuples(g);
+  Shape tuples = g.shape(g.input(1));
+  if (!fits(x, tuples, 0)) return refuse_indices(g);
+  Shape slices(tuples.begin(), tuples.end() - 1);
+  slices.insert(slices.end(), x.begin() + tuples.back(), x.end());
+  if (slices != updates) return refuse_indices(g);
   if (reduction != "none" && reduction != "add" && elements(x) > 0 && elements(updates) > 0) {
     Rows r = rows(b, x, g.input(1), 0);
     auto matrix = [&](TensorId t) { return b.reshape(t, r.matrix); };

@@ -14,8 +14,15 @@ struct LabelTerms {
 
 bool labels_fit(Backward& g) {
   Shape scores = g.shape(g.input(0)), labels = g.shape(g.input(1));
-  bool fit = scores.size() >= 2 && labels.size() + 1 == scores.size();
-  if (!fit) g.refuse("its labels do not fit its scores", "give it scores [N, C, ...] and labels [N, ...]");
+  bool fit = scores.size() >= 2;
+  if (fit) {
+    int64_t classes = scores[1];
+    scores.erase(scores.begin() + 1);
+    fit = labels == scores && (g.input(2) == kNone || g.shape(g.input(2)) == Shape{classes});
+  }
+  if (!fit)
+    g.refuse("its labels or weights do not fit its scores",
+             "give it scores [N, C, ...], labels [N, ...] and weights [C]");
   return fit;
 }
 

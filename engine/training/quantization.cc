@@ -48,7 +48,8 @@ bool scale_fits(Backward& g) {
   bool has_axis = axis >= 0 && axis < rank;
   bool fits = elements(scale) == 1 || (has_axis && scale.size() == 1 && scale[0] == x[axis]) ||
               (has_axis && scale.size() == x.size() && attribute(g.node, "block_size", int64_t{0}) > 0);
-  if (!fits) g.refuse("its scale does not fit its input", "check the model");
+  if (g.input(2) != kNone) fits = fits && elements(g.shape(g.input(2))) == elements(scale);
+  if (!fits) g.refuse("its scale or zero point does not fit its input", "check the model");
   return fits;
 }
 

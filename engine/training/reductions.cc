@@ -139,8 +139,9 @@ void cum_sum_gradient(Backward& g) {
 void lp_normalization_gradient(Backward& g) {
   Builder& b = g.b;
   TensorId x = g.input(0), dy = g.gradient();
-  int64_t axis = attribute(g.node, "axis", int64_t{-1});
-  if (axis < 0) axis += static_cast<int64_t>(g.shape(x).size());
+  int64_t axis = attribute(g.node, "axis", int64_t{-1}), rank = static_cast<int64_t>(g.shape(x).size());
+  if (axis < 0) axis += rank;
+  if (axis < 0 || axis >= rank) return g.refuse("its axis lies outside its input", "check the model");
   bool euclidean = attribute(g.node, "p", int64_t{2}) == 2;
   TensorId norm = b.reduce(euclidean ? "ReduceL2" : "ReduceL1", x, {axis}, true);
   TensorId mean = b.div(b.reduce("ReduceSum", b.mul(dy, x), {axis}, true), norm);

@@ -126,12 +126,20 @@ void slice_gradient(Backward& g) {
   g.give(0, dx);
 }
 
+namespace {
+
+void refuse_blocks(Backward& g) {
+  g.refuse("its blocks do not fit its input", "give it data [N, C, H, W] that its block size divides");
+}
+
+}  // namespace
+
 // SpaceToDepth undoes the depth-column-row order; the column-row-depth order has no operator for its inverse.
 void depth_to_space_gradient(Backward& g) {
   Builder& b = g.b;
   int64_t block = attribute(g.node, "blocksize", int64_t{1});
   Shape x = g.shape(g.input(0));
-  if (x.size() != 4 || block < 1) return g.refuse("its blocks do not fit its input", "give it data [N, C, H, W]");
+  if (x.size() != 4 || block < 1 || x[1] % block || x[1] / block % block) return refuse_blocks(g);
   if (attribute(g.node, "mode", "DCR") == "DCR")
     return g.give(0, b.emit("SpaceToDepth", {g.gradient()}, x, {{"blocksize", block}}));
   TensorId blocks = b.reshape(g.gradient(), {x[0], x[1] / (block * block), x[2], block, x[3], block});
@@ -140,7 +148,9 @@ void depth_to_space_gradient(Backward& g) {
 
 void space_to_depth_gradient(Backward& g) {
   int64_t block = attribute(g.node, "blocksize", int64_t{1});
-  g.give(0, g.b.emit("DepthToSpace", {g.gradient()}, g.shape(g.input(0)), {{"blocksize", block}}));
+  Shape x = g.shape(g.input(0));
+  if (x.size() != 4 || block < 1 || x[2] % block || x[3] % block) return refuse_blocks(g);
+  g.give(0, g.b.emit("DepthToSpace", {g.gradient()}, x, {{"blocksize", block}}));
 }
 
 namespace {

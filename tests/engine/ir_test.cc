@@ -82,6 +82,7 @@ TEST(Einsum, TermsFitTheirShapes) {
   EXPECT_EQ(found->output, "abik");
   EXPECT_EQ(found->sizes, (std::map<char, int64_t>{{'a', 2}, {'b', 5}, {'i', 3}, {'j', 4}, {'k', 6}}));
   EXPECT_FALSE(terms("ij,jk->ik", {{2, 3}, {4, 5}}));
+  EXPECT_FALSE(terms("ij,jk->ik", {{2, 3}, {1, 5}}));  // only ellipses broadcast
   EXPECT_FALSE(terms("ij,jk->ik", {{2, 3}}));
   EXPECT_FALSE(terms("ij->ik", {{2, 3}}));
   EXPECT_FALSE(terms("ij->i", {{2, 3, 4}}));

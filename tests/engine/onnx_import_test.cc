@@ -386,6 +386,18 @@ TEST(OnnxImport, WeightsOfAnotherRankAreRefusedBeforeOnnxSeesThem) {
     }
 }
 
+// ONNX's inference divides by the strides.
+TEST(OnnxImport, StridesBelowOneAreRefusedBeforeOnnxSeesThem) {
+  using Ints = std::vector<int64_t>;
+  auto problems =
+      refusal(Builder()
+                  .input("x", {1, 2, 5, 5})
+                  .op("MaxPool", {"x"}, {"y"},
+                      {attr("kernel_shape", Ints{2, 2}), attr("strides", Ints{1, 0}), attr("auto_pad", "SAME_UPPER")})
+                  .output("y"));
+  EXPECT_EQ(codes(problems), "bad-attribute");
+}
+
 TEST(OnnxImport, BadNodesAreRefusedByName) {
   auto problems = refusal(Builder()
                               .input("x", {2, 3})
