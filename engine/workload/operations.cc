@@ -93,7 +93,7 @@ const std::map<std::string_view, Cost>& table() {
     {"Squeeze", {}}, {"Tile", {}}, {"Transpose", {}}, {"Trilu", {}}, {"Unsqueeze", {}},
     {"Col2Im", {0, 1}},           // every column element is added to the image
     // By attributes and shapes, in special_cost.
-    {"AffineGrid", {}}, {"GRU", {}}, {"GridSample", {}}, {"LSTM", {}}, {"RNN", {}},
+    {"AffineGrid", {}}, {"DFT", {}}, {"GRU", {}}, {"GridSample", {}}, {"LSTM", {}}, {"RNN", {}}, {"STFT", {}},
     {"AveragePool", {}}, {"BatchNormalization", {}}, {"Det", {}}, {"Einsum", {}}, {"LRN", {}}, {"LpPool", {}}, {"Max", {}}, {"MaxPool", {}},
     {"Mean", {}}, {"Min", {}}, {"Resize", {}}, {"Scatter", {}}, {"ScatterElements", {}}, {"ScatterND", {}}, {"Sum", {}},
     {"Upsample", {}},
@@ -173,6 +173,29 @@ int64_t grid_sample_cost(const Graph& graph, const Node& node) {
   int64_t point = mode == "nearest" ? 3 * axes : (mode == "cubic" ? 3 + 4 * 6 : 5) * axes + pixels * (axes - 1);
   int64_t points = elements(y) / std::max<int64_t>(1, y[1]);
   return saturating_add(saturating_multiply(points, point), saturating_multiply(elements(y), 2 * pixels));
+}
+
+// 5 N log2 N operations for a transform of N complex points (radix 2, Cooley and Tukey, Mathematics of Computation 19,
+// 1965); STFT weighs every frame by its window first.
+int64_t fourier_cost(const Graph& graph, const Node& node) {
+  const Shape &x = shape_at(graph, node.inputs, 0), &y = shape_at(graph, node.outputs, 0);
+  if (y.size() < 2 || x.empty() || elements(y) == 0) return 0;
+  bool framed = node.op == "STFT";
+  if (!framed && x.size() != y.size()) return 0;
+  size_t at = framed ? 3 : 1;  // the transform's length; without it the axis's own
+  std::vector<int64_t> given;
+  if (at < node.inputs.size() && node.inputs[at] != kNone) given = integers(graph.tensors[node.inputs[at]]);
+  size_t axis = y.size() - 2;
+  if (!framed && node.inputs.size() > 2 && node.inputs[2] != kNone) {
+    std::vector<int64_t> value = integers(graph.tensors[node.inputs[2]]);
+    int64_t rank = static_cast<int64_t>(y.size()), i = value.size() == 1 ? value[0] : -2;
+    if (i < 0) i += rank;
+    if (i >= 0 && i < rank) axis = static_cast<size_t>(i);
+  }
+  int64_t n = given.size() == 1 && given[0] > 0 ? given[0] : framed ? 2 * (y[axis] - 1) : x[axis], levels = 0;
+  while (levels < 62 && (int64_t{1} << levels) < n) ++levels;
+  int64_t transforms = elements(y) / y[axis] / 2, each = saturating_multiply(5 * levels, n);
+  return saturating_multiply(transforms, saturating_add(each, framed ? n : 0));
 }
 
 // Per step, sample and direction: the gates' multiply-accumulates with inputs and states, and the cell: its
@@ -310,6 +333,7 @@ int64_t operations(const Graph& graph, NodeId id) {
     const Shape& theta = shape_at(graph, node.inputs, 0);
     return saturating_multiply(out, theta.size() == 3 ? 2 * (theta[2] - 1) : 0);
   }
+  if (op == "DFT" || op == "STFT") return fourier_cost(graph, node);
   if (op == "GridSample") return grid_sample_cost(graph, node);
   if (op == "LSTM" || op == "GRU" || op == "RNN") return recurrent_cost(graph, node);
   if (op == "Einsum") return einsum_cost(graph, node);

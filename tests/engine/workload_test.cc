@@ -226,6 +226,21 @@ TEST(Operations, ByHand) {
   EXPECT_EQ(cost("Det", {{1, 1}}, {{}}), 0);
 }
 
+TEST(Operations, SamplingTransformsAndRecurrence) {
+  EXPECT_EQ(cost("AffineGrid", {{2, 2, 3}, {4}}, {{2, 4, 5, 2}}), 80 * 4);  // two products, two sums
+  EXPECT_EQ(cost("Col2Im", {{1, 12, 9}, {2}, {2}}, {{1, 3, 4, 4}}), 108);
+  // 6 points: 2 axes of 5, 4 weights of one product; 18 outputs: 4 multiply-adds.
+  EXPECT_EQ(cost("GridSample", {{1, 3, 4, 5}, {1, 2, 3, 2}}, {{1, 3, 2, 3}}), 6 * 14 + 18 * 8);
+  EXPECT_EQ(cost("GridSample", {{1, 3, 4, 5}, {1, 2, 3, 2}}, {{1, 3, 2, 3}}, {text("mode", "nearest")}),
+            6 * (2 * 3) + 18 * 2);
+  EXPECT_EQ(cost("DFT", {{2, 8, 2}}, {{2, 8, 2}}), 2 * 5 * 8 * 3);
+  EXPECT_EQ(cost("STFT", {{1, 24, 1}, {}}, {{1, 5, 5, 2}}), 5 * (5 * 8 * 3 + 8));  // 5 bins of 8: one-sided
+  // 5 steps of 2 samples; gates times inputs and states; then LSTM 3 sigmoids, 2 tanh and 4 per unit, ...
+  EXPECT_EQ(cost("LSTM", {{5, 2, 3}, {1, 16, 3}, {1, 16, 4}}, {{5, 1, 2, 4}}), 10 * (16 * 7 + 4 * 58));
+  EXPECT_EQ(cost("GRU", {{5, 2, 3}, {2, 12, 3}, {2, 12, 4}}, {{5, 2, 2, 4}}), 20 * (12 * 7 + 4 * 36));
+  EXPECT_EQ(cost("RNN", {{5, 2, 3}, {1, 4, 3}, {1, 4, 4}}, {{5, 1, 2, 4}}), 10 * (4 * 7 + 4 * 12));
+}
+
 TEST(Operations, DataMovementIsFree) {
   for (const char* op : {"Transpose", "Concat", "Split", "Slice", "Pad", "Gather", "Expand", "Reshape", "Tile"})
     EXPECT_EQ(cost(op, {{4, 4}}, {{4, 4}}), 0) << op;
