@@ -68,8 +68,6 @@ class Table {
       for (const std::string& op : info.body) row.note += (row.note.empty() ? "" : ", ") + op;
     } else if (auto found = reasons().find(info.name); found != reasons().end()) {
       row.note = found->second;
-    } else {
-      row.note = "no rule yet";
     }
     return row;
   }

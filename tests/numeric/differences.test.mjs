@@ -300,6 +300,18 @@ if (!existsSync(data)) {
         count(entry.status, entry, code === 'no-gradient' ? `${message.replace(/ \(.*?\) has/, ' has')}` : code);
     }
   }
+  test('what is refused is in docs/operators.md', () => {
+    const table = readFileSync(join(here, '../../docs/operators.md'), 'utf8');
+    for (const { name, status, problems } of entries) {
+      if (status !== 'refused') continue;
+      for (const { message } of problems) {
+        const operator = /^operator (\S+) .*has no gradient rule$/.exec(message)?.[1];
+        // Optimizer steps and requests for gradients as operators: no part of a model to be trained.
+        if (operator?.startsWith('ai.onnx.preview.training.')) continue;
+        assert.match(table, new RegExp(`^\\| ${operator} \\| \\d+ \\| not supported`, 'm'), `${name}: ${message}`);
+      }
+    }
+  });
   for (const [operator, models] of [...groups].sort(([a], [b]) => (a < b ? -1 : 1)))
     test(operator, async () => {
       const failures = [];
