@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <set>
 #include <unordered_set>
 
 #include "engine/onnx/pattern.h"
@@ -255,9 +256,10 @@ class Lifter {
 
   int apply(const Rule& rule) {
     PatternTerm pattern = parse_pattern(rule.pattern);
+    std::set<std::string> roots = root_operators(pattern);
     int count = 0;
     for (NodeId id = 0; id < size(); ++id)
-      if (!gone_[id] && lift(rule, pattern, id)) ++count;
+      if (!gone_[id] && roots.count(graph_.nodes[id].op) && lift(rule, pattern, id)) ++count;
     return count;
   }
 

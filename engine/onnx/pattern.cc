@@ -174,6 +174,14 @@ class Matcher {
 
 PatternTerm parse_pattern(const std::string& text) { return Parser(text).whole(); }
 
+std::set<std::string> root_operators(const PatternTerm& pattern) {
+  if (pattern.kind == Kind::node) return {pattern.op};
+  std::set<std::string> all;
+  if (pattern.kind == Kind::either)
+    for (const PatternTerm& choice : pattern.args) all.merge(root_operators(choice));
+  return all;
+}
+
 std::optional<Match> match(const PatternTerm& pattern, const Graph& graph, NodeId root) {
   Matcher matcher(graph);
   const Node& node = graph.nodes[root];

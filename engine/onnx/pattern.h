@@ -15,6 +15,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,8 @@ struct Match {
 
 // The text must be well-formed: patterns are part of the program (std::logic_error otherwise).
 PatternTerm parse_pattern(const std::string& text);
+// Operators that a match's root can have.
+std::set<std::string> root_operators(const PatternTerm& pattern);
 std::optional<Match> match(const PatternTerm& pattern, const Graph& graph, NodeId root);
 
 // Elements of a tensor whose value is known, as doubles; nothing otherwise.

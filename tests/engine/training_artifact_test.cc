@@ -47,7 +47,7 @@ class Artifacts : public ::testing::TestWithParam<Expected> {
   }
 };
 
-TEST_P(Artifacts, AreAnalysedAsTheyAre) {
+TEST_P(Artifacts, AreAnalysedAsTheyAre) {  // case 21 of the list of real ONNX files
   const Expected& e = GetParam();
   auto source = open_file(artifact(e.file));
   BindOptions options;
@@ -156,7 +156,7 @@ test::Builder foreign(const std::vector<test::Dim>& declared, bool with_declarat
   return b;
 }
 
-TEST(ForeignOperators, AreKeptWithTheShapesThatTheFileDeclares) {
+TEST(ForeignOperators, AreKeptWithTheShapesThatTheFileDeclares) {  // case 18
   BindOptions options;
   options.dims["batch"] = 7;
   BoundModel bound = test::bind(foreign({"batch", 5}), options);
