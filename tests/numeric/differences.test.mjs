@@ -326,7 +326,7 @@ if (!existsSync(data)) {
       assert.deepEqual(failures, []);
     });
   after(() => {
-    for (const [line, operators] of Object.entries(notes).sort()) console.log(`${line}: ${[...operators].sort().join(', ')}`);
+    for (const [line, operators] of Object.entries(notes).sort()) console.log(`measured: ${line}: ${[...operators].sort().join(', ')}`);
     console.log(`measured: ${entries.length} models: ${Object.entries(counts).map(([k, n]) => `${n} ${k}`).join(', ')}`);
     for (const [kind, { error, model, x }] of Object.entries(worst))
       console.log(`measured: worst relative error, ${kind}: ${error.toExponential(1)} (${model}: ${x})`);

@@ -1,4 +1,4 @@
-// ONNX model -> training graph as ONNX with the gradients among its outputs, for run.test.mjs.
+// ONNX model -> training graph as ONNX with the gradients among its outputs, for run.test.mjs and models.test.mjs.
 //   training_export MODEL.onnx OUT.onnx LOSS OPTIMIZER [frozen] [opset=N]
 // Prints which outputs are what, as JSON. Exit 1 with one line per problem on stderr when the model is refused.
 #include <cstdio>
@@ -17,8 +17,13 @@ nlohmann::json run(int count, char** arguments) {
   TrainingOptions options;
   for (Loss loss : {Loss::cross_entropy, Loss::mse, Loss::sum})
     if (arguments[3] == std::string(name(loss))) options.loss = loss;
-  for (Optimizer optimizer : {Optimizer::sgd, Optimizer::momentum, Optimizer::adam})
-    if (arguments[4] == std::string(name(optimizer))) options.optimizer = optimizer;
+  bool known = false;
+  for (Optimizer optimizer : {Optimizer::sgd, Optimizer::momentum, Optimizer::adam}) {
+    if (arguments[4] != std::string(name(optimizer))) continue;
+    options.optimizer = optimizer;
+    known = true;
+  }
+  if (!known) throw Refusal({"unknown-optimizer", std::string("no optimizer ") + arguments[4], "", "", ""});
   int opset = 0;  // what to declare the graph as, 0: as it is
   for (int i = 5; i < count; ++i) {
     std::string argument = arguments[i];
