@@ -89,7 +89,7 @@ class Pass {
         return;
       }
       if (!typed || !known_shape(type->second, shape)) {
-        if (n.domain() == kMicrosoft && declare(output)) continue;
+        if (!n.domain().empty() && declare(output)) continue;  // no shape rule, or one that stops short
         problem(n, index, "unknown-shape", "makes tensor \"" + output + "\" of a shape that depends on the data",
                 output, "export with fixed shapes, or cut the model before this operator");
         return;
