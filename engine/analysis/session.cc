@@ -38,16 +38,15 @@ std::string bound_key(const Settings& settings, std::optional<int64_t> batch) {
 
 std::string training_key(const Settings& settings, std::optional<int64_t> batch) {
   nlohmann::ordered_json all = to_json(settings);
-  return bound_key(settings, batch) + nlohmann::ordered_json{all["optimizer"],  all["loss"],  all["output"],
-                                                             all["batch_norm"], all["train"], all["freeze"],
-                                                             all["unsupported"]}
-                                          .dump();
+  // Everything that TrainingOptions holds: the rest of the settings is left out.
+  for (const char* other : {"hardware", "capacity_bytes", "batch", "dims", "precision", "update", "assume_batch_norm"})
+    all.erase(other);
+  return bound_key(settings, batch) + all.dump();
 }
 
 std::string memory_key(const Settings& settings, int64_t batch, int64_t capacity) {
   nlohmann::ordered_json all = to_json(settings);
-  return training_key(settings, batch) +
-         nlohmann::ordered_json{all["precision"], all["update"], all["accumulate"], capacity}.dump();
+  return training_key(settings, batch) + nlohmann::ordered_json{all["precision"], all["update"], capacity}.dump();
 }
 
 void step(const Progress& progress, std::string_view stage, double done) {
@@ -191,7 +190,6 @@ nlohmann::ordered_json Session::analyze(const Settings& settings, const FileReso
   step(progress, "memory", 0.6);
   MemoryOptions options;
   options.update_immediately = settings.update_immediately;
-  options.accumulate_gradients = settings.accumulate_gradients;
   options.keep_outputs = !trained;
   if (settings.precision.master_weights && trained) options.master_weights = r.parameters;
   r.memory = memory(graph, r.tensor_bytes, options);

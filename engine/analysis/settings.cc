@@ -9,16 +9,15 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-template <typename Enum>
-std::string names_of(std::initializer_list<Enum> values) {
+template <typename Enum, size_t count>
+std::string names_of(const Enum (&values)[count]) {
   std::string list;
   for (Enum v : values) list += (list.empty() ? "" : ", ") + std::string(name(v));
   return list;
 }
 
-constexpr std::initializer_list<Optimizer> kOptimizers = {Optimizer::sgd, Optimizer::momentum, Optimizer::adam};
-constexpr std::initializer_list<Loss> kLosses = {Loss::automatic, Loss::cross_entropy, Loss::mse, Loss::sum};
-constexpr std::initializer_list<Unsupported> kUnsupported = {Unsupported::refuse, Unsupported::stop, Unsupported::pass};
+constexpr Loss kLosses[] = {Loss::automatic, Loss::cross_entropy, Loss::mse, Loss::sum};
+constexpr Unsupported kUnsupported[] = {Unsupported::refuse, Unsupported::stop, Unsupported::pass};
 constexpr const char* kPrecisionNames = "model, fp32, fp16, bf16, mixed_fp16, mixed_bf16";
 constexpr const char* kTypeNames = "model, fp32, fp16, bf16";
 
@@ -85,8 +84,18 @@ class Reader {
     if (!value) problem(field, "must be a whole number >= " + std::to_string(least) + ", is " + j->dump(), "");
   }
 
-  template <typename Enum>
-  void choice(const char* field, std::initializer_list<Enum> values, Enum& value) {
+  void number(const char* field, std::optional<double>& value) {
+    const Json* j = find(field);
+    if (!j) return;
+    if (j->is_number() && std::isfinite(j->get<double>()) && j->get<double>() >= 0) {
+      value = j->get<double>();
+    } else {
+      problem(field, "must be a number >= 0, is " + j->dump(), "");
+    }
+  }
+
+  template <typename Enum, size_t count>
+  void choice(const char* field, const Enum (&values)[count], Enum& value) {
     const Json* j = find(field);
     if (!j) return;
     if (j->is_string())
@@ -198,23 +207,33 @@ Settings parse_settings(const std::string& text) {
     }
   }
   reader.choice("optimizer", kOptimizers, settings.training.optimizer);
+  reader.number("weight_decay", settings.training.weight_decay);
+  reader.number("clip_norm", settings.training.clip_norm);
+  std::optional<int64_t> micro_batches;
+  reader.integer("micro_batches", 1, micro_batches);
+  settings.training.micro_batches = micro_batches.value_or(1);
   reader.choice("loss", kLosses, settings.training.loss);
   reader.text("output", settings.training.output);
   if (const Json* precision = reader.find("precision")) read_precision(*precision, reader, problems, settings);
   reader.either("update", "end", "immediate", settings.update_immediately);
-  reader.boolean("accumulate", settings.accumulate_gradients);
   reader.either("batch_norm", "batch", "frozen", settings.training.frozen_batch_norm);
   reader.boolean("assume_batch_norm", settings.assume_batch_norm);
   reader.texts("train", settings.training.train);
   reader.texts("freeze", settings.training.freeze);
   reader.choice("unsupported", kUnsupported, settings.training.unsupported);
+  reader.integer("last_layers", 1, settings.training.last_layers);
+  reader.boolean("biases_only", settings.training.biases_only);
+  std::optional<int64_t> lora_rank;
+  reader.integer("lora_rank", 1, lora_rank);
+  settings.training.lora_rank = lora_rank.value_or(0);
+  reader.texts("recompute", settings.training.recompute);
   reader.finish();
   if (!problems.empty()) throw Refusal(std::move(problems));
   return settings;
 }
 
 Json to_json(const Settings& s) {
-  auto number_or_null = [](const std::optional<int64_t>& v) { return v ? Json(*v) : Json(nullptr); };
+  auto number_or_null = [](const auto& v) { return v ? Json(*v) : Json(nullptr); };
   Json dims = Json::object();
   for (const auto& [dim, value] : s.dims) dims[dim] = value;
   return {
@@ -223,16 +242,22 @@ Json to_json(const Settings& s) {
       {"batch", number_or_null(s.batch)},
       {"dims", dims},
       {"optimizer", name(s.training.optimizer)},
+      {"weight_decay", number_or_null(s.training.weight_decay)},
+      {"clip_norm", number_or_null(s.training.clip_norm)},
+      {"micro_batches", s.training.micro_batches},
       {"loss", name(s.training.loss)},
       {"output", s.training.output},
       {"precision", s.precision_as_given},
       {"update", s.update_immediately ? "immediate" : "end"},
-      {"accumulate", s.accumulate_gradients},
       {"batch_norm", s.training.frozen_batch_norm ? "frozen" : "batch"},
       {"assume_batch_norm", s.assume_batch_norm},
       {"train", s.training.train},
       {"freeze", s.training.freeze},
       {"unsupported", name(s.training.unsupported)},
+      {"last_layers", number_or_null(s.training.last_layers)},
+      {"biases_only", s.training.biases_only},
+      {"lora_rank", s.training.lora_rank ? Json(s.training.lora_rank) : Json(nullptr)},
+      {"recompute", s.training.recompute},
   };
 }
 

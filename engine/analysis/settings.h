@@ -21,13 +21,13 @@ struct Settings {
   std::optional<int64_t> capacity_bytes;
   std::optional<int64_t> batch;         // "batch": dimension 0 of every data input; null: as the file says
   std::map<std::string, int64_t> dims;  // "dims": {"sequence": 128}
-  TrainingOptions training;  // "optimizer", "loss", "output", "batch_norm": batch | frozen, "train", "freeze",
-                             // "unsupported": refuse | stop | pass
+  // "optimizer", "weight_decay", "clip_norm", "micro_batches", "loss", "output", "batch_norm": batch | frozen, "train",
+  // "freeze", "last_layers", "biases_only", "lora_rank", "recompute", "unsupported": refuse | stop | pass
+  TrainingOptions training;
   nlohmann::ordered_json precision_as_given = "model";  // "precision": a name, or an object with a type per class
   Precision precision;
-  bool update_immediately = false;    // "update": end | immediate
-  bool accumulate_gradients = false;  // "accumulate"
-  bool assume_batch_norm = false;     // "assume_batch_norm"
+  bool update_immediately = false;  // "update": end | immediate
+  bool assume_batch_norm = false;   // "assume_batch_norm"
 };
 
 // Absent fields keep their defaults. Throws Refusal with every problem: unknown fields, wrong types, unknown names.

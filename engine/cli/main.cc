@@ -67,22 +67,39 @@ struct TrainingFlags {
       app.add_option_function<std::string>(
           flag, [this, field](const std::string& v) { settings[field] = v; }, help);
     };
-    app.add_option_function<int64_t>(
-        "--batch", [this](int64_t v) { settings["batch"] = v; }, "replaces dimension 0 of every data input");
+    auto whole = [&](const char* flag, const char* field, const char* help) {
+      app.add_option_function<int64_t>(
+          flag, [this, field](int64_t v) { settings[field] = v; }, help);
+    };
+    auto number = [&](const char* flag, const char* field, const char* help) {
+      app.add_option_function<double>(
+          flag, [this, field](double v) { settings[field] = v; }, help);
+    };
+    auto list = [&](const char* flag, const char* field, const char* help) {
+      app.add_option_function<std::vector<std::string>>(
+          flag, [this, field](const std::vector<std::string>& v) { settings[field] = v; }, help);
+    };
+    auto yes = [&](const char* flag, const char* field, const char* help) {
+      app.add_flag_callback(
+          flag, [this, field] { settings[field] = true; }, help);
+    };
+    whole("--batch", "batch", "replaces dimension 0 of every data input");
     app.add_option("--dim", dims, "NAME=VALUE: a symbolic dimension's size; repeatable");
-    text("--optimizer", "optimizer", "sgd | momentum | adam (default sgd)");
+    text("--optimizer", "optimizer",
+         "sgd | momentum | nesterov | adam | adamw | adagrad | rmsprop | lion (default sgd)");
+    number("--weight-decay", "weight_decay", "(default: the optimizer's own, 0.01 for adamw, else 0)");
+    number("--clip-norm", "clip_norm", "the norm that all gradients together are kept to (default: no clipping)");
+    whole("--micro-batches", "micro_batches", "batches whose gradients are summed before an update (default 1)");
     text("--loss", "loss", "auto | cross_entropy | mse | sum (default auto)");
     text("--output", "output", "the output that the loss is on (default: the first float one)");
     text("--batch-norm", "batch_norm", "batch | frozen: statistics in training (default batch)");
-    app.add_flag_callback(
-        "--assume-batch-norm", [this] { settings["assume_batch_norm"] = true; },
-        "put a BatchNormalization after every Conv it looks folded into");
-    app.add_option_function<std::vector<std::string>>(
-        "--train", [this](const std::vector<std::string>& v) { settings["train"] = v; },
-        "train only parameters whose names match this pattern; repeatable");
-    app.add_option_function<std::vector<std::string>>(
-        "--freeze", [this](const std::vector<std::string>& v) { settings["freeze"] = v; },
-        "do not train parameters whose names match this pattern; repeatable");
+    yes("--assume-batch-norm", "assume_batch_norm", "put a BatchNormalization after every Conv it looks folded into");
+    list("--train", "train", "train only parameters whose names match this pattern; repeatable");
+    list("--freeze", "freeze", "do not train parameters whose names match this pattern; repeatable");
+    whole("--last-layers", "last_layers", "train only the last so many layers");
+    yes("--biases-only", "biases_only", "train only biases");
+    whole("--lora-rank", "lora_rank", "train only low-rank adapters of this rank on the weights chosen");
+    list("--recompute", "recompute", "a saved tensor that backward computes again instead; repeatable");
     text("--unsupported", "unsupported",
          "refuse | stop | pass: the gradient at operators without a gradient rule (default refuse)");
     app.add_option("--settings", settings_file,
@@ -136,8 +153,6 @@ int main(int argc, char** argv) {
   analyze->add_option_function<std::string>(
       "--update", [&](const std::string& v) { flags.settings["update"] = v; },
       "end | immediate: when gradients are applied and freed (default end)");
-  analyze->add_flag_callback(
-      "--accumulate", [&] { flags.settings["accumulate"] = true; }, "gradients are held over several steps");
   analyze->add_option("--json", json, "write the report (monet.report/1) to a file, or - for standard output");
   flags.add(*analyze);
 

@@ -78,17 +78,25 @@ Bound total_bound(const Graph& graph, const std::vector<Work>& works, const Acce
   std::map<TensorId, int64_t> reads;
   std::set<TensorId> writes;
   for (const Work& work : works) {
-    macs += static_cast<double>(work.macs);
-    operations += static_cast<double>(work.operations);
+    macs += static_cast<double>(work.macs) * static_cast<double>(work.times);
+    operations += static_cast<double>(work.operations) * static_cast<double>(work.times);
     for (size_t i = 0; i < work.reads.size(); ++i) {
-      if (graph.tensors[work.reads[i]].kind == TensorKind::computed) continue;
+      TensorKind kind = graph.tensors[work.reads[i]].kind;
+      if (kind == TensorKind::computed || kind == TensorKind::sum) continue;
       int64_t& count = reads[work.reads[i]];
       count = std::max(count, work.read_elements[i]);
     }
-    for (TensorId t : work.writes)
-      if (output[t]) writes.insert(t);
+    for (TensorId t : work.writes) {
+      TensorId of = graph.tensors[t].of;
+      if (output[t] && (of == kNone || graph.tensors[of].kind != TensorKind::sum)) writes.insert(t);
+    }
   }
-  return bound(macs, operations, traffic(graph, reads, writes, precision), accelerator);
+  int64_t bytes = traffic(graph, reads, writes, precision);
+  // Every micro-batch brings data of its own.
+  for (const auto& [t, count] : reads)
+    if (graph.tensors[t].kind == TensorKind::input || graph.tensors[t].kind == TensorKind::label)
+      bytes = saturating_add(bytes, saturating_multiply(bytes_of(graph, t, count, precision), graph.micro_batches - 1));
+  return bound(macs, operations, bytes, accelerator);
 }
 
 }  // namespace monet

@@ -35,7 +35,8 @@ Bound unit_bound(const Graph& graph, const Work& work, const Accelerator& accele
 // The units given, run as one: compute of all of them; traffic of the tensors that come from outside the graph (inputs,
 // labels, parameters, buffers, optimizer state, scalars) and that some unit reads, once each by the largest part that
 // one unit touches, and of graph outputs that the units write: outputs, updated parameters, states and statistics. What
-// passes between units may stay on the chip. For inference give the forward graph and its works.
+// passes between units may stay on the chip, and so may gradient sums between micro-batches; inputs and labels cross
+// once for each of those. For inference give the forward graph and its works.
 //
 // With master weights an updated parameter is read as fp32 (the working copy follows from it) and written in both
 // widths.

@@ -152,6 +152,17 @@ bool is_contraction(const Node& node) {
   return equation && is_matrix_product(*equation);
 }
 
+std::vector<TensorId> storage(const Graph& graph) {
+  std::vector<TensorId> result(graph.tensors.size());
+  for (size_t t = 0; t < result.size(); ++t) result[t] = static_cast<TensorId>(t);
+  // Nodes are in execution order, so what a view aliases is already resolved.
+  for (const Node& node : graph.nodes)
+    if (is_view(node) && !node.inputs.empty() && node.inputs[0] != kNone && !node.outputs.empty() &&
+        node.outputs[0] != kNone)
+      result[node.outputs[0]] = result[node.inputs[0]];
+  return result;
+}
+
 void assign_single_units(Graph& graph) {
   for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes.size()); ++id) {
     Node& node = graph.nodes[id];

@@ -65,6 +65,7 @@ enum class TensorKind : uint8_t {
   buffer,     // a stored tensor that is not trained: running statistics, integer tables; graph input on export
   constant,   // a small tensor whose value is known (`data`); initializer on export
   state,      // optimizer state kept between steps (momentum, Adam's m and v); graph input
+  sum,        // a parameter's gradient summed over the micro-batches of a step; graph input
   scalar,     // a scalar given for each step: learning rate, step count; graph input
   computed,   // the output of a node
 };
@@ -75,8 +76,8 @@ struct Tensor {
   Shape shape;
   TensorKind kind = TensorKind::computed;
   NodeId producer = kNone;
-  // The tensor that this one is about: a gradient -> what it is the gradient of; a state -> its parameter; an updated
-  // parameter or state -> the old one; an updated running statistic -> the buffer. kNone otherwise.
+  // The tensor that this one is about: a gradient -> what it is the gradient of; a state or a sum -> its parameter; an
+  // updated parameter, state or sum -> the old one; an updated running statistic -> the buffer. kNone otherwise.
   TensorId of = kNone;
   // Raw little-endian elements as in ONNX's raw_data (4-bit types packed in pairs). Present for constants; also for
   // small parameters and buffers (at most 1 KiB), whose value serves folding and recognition only.
@@ -119,7 +120,7 @@ enum class Role : uint8_t {
   input_gradient,   // of a contraction, with respect to an operand that depends on the step's data
   weight_gradient,  // of a contraction, with respect to an operand that depends on parameters and constants only
   gradient,         // any other operator's gradient (all inputs together), bias gradients included
-  accumulate,       // sums the gradients of a tensor with several readers
+  accumulate,       // sums the gradients of a tensor with several readers, or of a parameter over micro-batches
   update,           // the optimizer's update of one parameter
 };
 const char* name(Role role);
@@ -143,9 +144,11 @@ struct Graph {
   std::map<std::string, int> opsets;  // of other domains
   std::vector<Node> nodes;
   std::vector<Tensor> tensors;
-  std::vector<TensorId> inputs;  // in order: inputs, labels, parameters, buffers, states, scalars that nodes use
+  std::vector<TensorId> inputs;  // in order: inputs, labels, parameters, buffers, states, sums, scalars that nodes use
   std::vector<TensorId> outputs;
   std::vector<Unit> units;  // in execution order; every node belongs to exactly one
+  // How often a training step runs everything but the optimizer: the micro-batches whose gradients are summed.
+  int64_t micro_batches = 1;
 
   TensorId add(Tensor tensor);  // returns its index
   NodeId add(Node node);        // appends, sets `producer` of its outputs, returns its index
@@ -164,6 +167,8 @@ std::vector<int64_t> integers(const Tensor& tensor);
 // Operators that only rename or reinterpret bytes (Reshape, Flatten, Squeeze, Unsqueeze, Identity, and Dropout out of
 // training): output 0 shares input 0's bytes and costs nothing.
 bool is_view(const Node& node);
+// For every tensor, the tensor whose bytes it shares through views (itself when it has bytes of its own).
+std::vector<TensorId> storage(const Graph& graph);
 // Conv, ConvTranspose, Gemm, MatMul, Einsum of matrices: operators whose work is multiply-accumulates over a loop nest.
 bool is_contraction(const Node& node);
 // Makes every node without a unit a unit of its own (forward graphs after import).

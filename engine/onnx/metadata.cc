@@ -3,8 +3,8 @@
 namespace monet {
 
 namespace {
-constexpr TensorKind kInputKinds[] = {TensorKind::input,  TensorKind::label, TensorKind::parameter,
-                                      TensorKind::buffer, TensorKind::state, TensorKind::scalar};
+constexpr TensorKind kInputKinds[] = {TensorKind::input, TensorKind::label, TensorKind::parameter, TensorKind::buffer,
+                                      TensorKind::state, TensorKind::sum,   TensorKind::scalar};
 }  // namespace
 
 Phase phase_named(const std::string& text) {
@@ -34,6 +34,8 @@ const char* name_of_kind(TensorKind kind) {
       return "constant";
     case TensorKind::state:
       return "state";
+    case TensorKind::sum:
+      return "sum";
     case TensorKind::scalar:
       return "scalar";
     case TensorKind::computed:

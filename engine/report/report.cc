@@ -42,9 +42,9 @@ Json model_json(const Results& r) {
     dims.push_back(
         {{"name", d.name}, {"tensor", d.tensor}, {"axis", d.axis}, {"value", d.value}, {"defaulted", d.defaulted}});
   int64_t parameters = 0, parameter_bytes = 0, macs = 0;
-  for (TensorId t : r.parameters) {
-    parameters += elements(r.graph().tensors[t].shape);
-    parameter_bytes += bytes(r.graph().tensors[t]);
+  for (TensorId t : monet::parameters(forward)) {  // trained or not; adapters are the training's
+    parameters += elements(forward.tensors[t].shape);
+    parameter_bytes += bytes(forward.tensors[t]);
   }
   for (size_t u = 0; u < r.works.size(); ++u)
     if (r.graph().units[u].phase == Phase::forward) macs += r.works[u].macs;
@@ -74,12 +74,14 @@ Json training_json(const Results& r) {
   }
   int64_t forward = 0, input_gradient = 0, weight_gradient = 0, all = 0;
   for (size_t u = 0; u < graph.units.size(); ++u) {
-    int64_t macs = r.works[u].macs;
+    int64_t macs = r.works[u].macs * r.works[u].times;
     all += macs;
     if (graph.units[u].phase == Phase::forward) forward += macs;
     if (graph.units[u].role == Role::input_gradient) input_gradient += macs;
     if (graph.units[u].role == Role::weight_gradient) weight_gradient += macs;
   }
+  int64_t trained = 0;
+  for (TensorId t : r.parameters) trained += elements(graph.tensors[t].shape);
   int64_t batch = 1;
   for (TensorId t : graph.inputs)
     if (graph.tensors[t].kind == TensorKind::input && !graph.tensors[t].shape.empty()) {
@@ -90,8 +92,10 @@ Json training_json(const Results& r) {
           {"loss", name(r.training->loss)},
           {"loss_output", graph.tensors[r.training->loss_output].name},
           {"batch", batch},
+          {"micro_batches", graph.micro_batches},
           {"precision", r.settings["precision"].is_string() ? r.settings["precision"] : Json("custom")},
           {"trained_tensors", r.parameters.size()},
+          {"trained_parameters", trained},
           {"nodes", node_counts},
           {"units", unit_counts},
           {"macs",

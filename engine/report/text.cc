@@ -68,12 +68,17 @@ std::string text_table(const Json& r) {
   const Json& memory = r["memory"];
   line(model["name"].get<std::string>() + ": " + grouped(model["parameters"]) + " parameters, " +
        scaled(model["forward_macs"].get<double>(), "MAC") + " forward" +
-       (r["training"].is_null() ? " (forward only)" : ", batch " + grouped(r["training"]["batch"])));
+       (r["training"].is_null() ? " (forward only)"
+                                : ", batch " + grouped(r["training"]["batch"]) +
+                                      (r["training"]["micro_batches"] == 1
+                                           ? ""
+                                           : " x " + grouped(r["training"]["micro_batches"]) + " micro-batches")));
   if (!r["training"].is_null()) {
     const Json& t = r["training"];
     const Json& macs = t["macs"];
     row("training", t["optimizer"].get<std::string>() + ", " + t["loss"].get<std::string>() + " on " +
                         t["loss_output"].get<std::string>() + ", " + t["precision"].get<std::string>() + " precision");
+    if (t["trained_parameters"] != model["parameters"]) row("trained parameters", grouped(t["trained_parameters"]));
     row("MACs of a step", grouped(macs["total"]) + " (forward " + grouped(macs["forward"]) + ", input gradients " +
                               grouped(macs["input_gradient"]) + ", weight gradients " +
                               grouped(macs["weight_gradient"]) + ")");

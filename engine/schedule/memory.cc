@@ -36,6 +36,8 @@ MemoryCategory category_of(const Graph& graph, const Tensor& tensor) {
       return MemoryCategory::buffers;
     case TensorKind::state:
       return MemoryCategory::optimizer_state;
+    case TensorKind::sum:
+      return MemoryCategory::gradients;
     case TensorKind::computed:
       break;
   }
@@ -49,7 +51,7 @@ MemoryCategory category_of(const Graph& graph, const Tensor& tensor) {
   return MemoryCategory::activation_gradients;
 }
 
-// Where a tensor's bytes are: views resolved, and updated parameters, states and running statistics to what they
+// Where a tensor's bytes are: views resolved, and updated parameters, states, sums and running statistics to what they
 // replace.
 std::vector<TensorId> places(const Graph& graph) {
   std::vector<TensorId> place = storage(graph);
@@ -60,7 +62,7 @@ std::vector<TensorId> places(const Graph& graph) {
     Phase phase = graph.nodes[tensor.producer].phase;
     bool update = phase == Phase::optimizer && (kind == TensorKind::parameter || kind == TensorKind::state);
     bool statistic = phase == Phase::forward && kind == TensorKind::buffer;
-    if (update || statistic) place[t] = tensor.of;
+    if (update || statistic || kind == TensorKind::sum) place[t] = tensor.of;
   }
   return place;
 }
@@ -177,10 +179,6 @@ MemoryTimeline evaluate(const Graph& graph, const Liveness& live, const std::vec
     }
     if (span.internal) continue;
     MemoryCategory category = category_of(graph, tensor);
-    if (category == MemoryCategory::gradients && options.accumulate_gradients) {
-      at(held, category) += tensor_bytes[t];
-      continue;
-    }
     at(change[span.first], category) += tensor_bytes[t];
     at(change[span.last + 1], category) -= tensor_bytes[t];
   }
@@ -210,6 +208,10 @@ std::vector<UnitId> execution_order(const Graph& graph, bool update_immediately)
   }
   std::vector<std::vector<UnitId>> after(graph.units.size());  // updates that may run once the unit is done
   std::vector<bool> delayed(graph.units.size(), false);
+  std::vector<UnitId> last_reader(graph.tensors.size(), kNone);  // the optimizer's own reads left out
+  for (const Node& node : graph.nodes)
+    for (TensorId t : node.inputs)
+      if (t != kNone && node.phase != Phase::optimizer) last_reader[t] = std::max(last_reader[t], node.unit);
   for (UnitId u = 0; u < static_cast<UnitId>(graph.units.size()); ++u) {
     if (graph.units[u].phase != Phase::optimizer) continue;
     UnitId latest = kNone;
@@ -220,11 +222,7 @@ std::vector<UnitId> execution_order(const Graph& graph, bool update_immediately)
           if (producer != u) latest = std::max(latest, producer);
         }
     // A parameter may still be read by units that come after its gradient is complete (input gradients, tied uses).
-    TensorId parameter = graph.units[u].target;
-    for (UnitId reader = latest + 1; reader < u; ++reader)
-      for (NodeId n : graph.units[reader].nodes)
-        for (TensorId t : graph.nodes[n].inputs)
-          if (t == parameter && graph.units[reader].phase != Phase::optimizer) latest = std::max(latest, reader);
+    if (graph.units[u].target != kNone) latest = std::max(latest, last_reader[graph.units[u].target]);
     if (latest == kNone) continue;
     after[latest].push_back(u);
     delayed[u] = true;

@@ -1,10 +1,10 @@
 // What a training step holds in memory, unit by unit in execution order: liveness of every tensor, by category
 // (DESIGN section 5, "Memory accounting"). No hardware is needed; analysis/ compares with a capacity.
 //
-// Parameters, buffers, optimizer state, inputs and labels are held throughout. A computed tensor lives from the unit
-// that makes it to the last unit that reads it; views share the bytes of what they view; updated parameters, states and
-// running statistics overwrite the old ones. Inside a unit, elementwise chains stream (they hold nothing); any other
-// tensor that is neither read from nor left to another unit is workspace.
+// Parameters, buffers, optimizer state, gradient sums, inputs and labels are held throughout. A computed tensor lives
+// from the unit that makes it to the last unit that reads it; views share the bytes of what they view; updated
+// parameters, states and running statistics overwrite the old ones. Inside a unit, elementwise chains stream (they hold
+// nothing); any other tensor that is neither read from nor left to another unit is workspace.
 #pragma once
 
 #include <array>
@@ -35,7 +35,6 @@ int64_t total(const BytesByCategory& bytes);
 struct MemoryOptions {
   std::vector<TensorId> master_weights;  // parameters that an fp32 copy is kept of
   bool update_immediately = false;       // each update as soon as its gradient is complete, not after all of backward
-  bool accumulate_gradients = false;     // gradients are held throughout, for accumulation over several steps
   bool keep_outputs = false;  // forward outputs are held to the end (inference), not only to their last reader
 };
 

@@ -23,7 +23,12 @@ class Differentiator {
   std::vector<TensorId> run() {
     builder_.mutable_graph().tensors[pass_.gradient].of = pass_.from;
     gradients_[pass_.from] = pass_.gradient;
-    for (size_t id = pass_.forward_nodes; id-- > 0;) visit(static_cast<NodeId>(id));
+    std::vector<std::vector<TensorId>> first_read = parameters_first_read();
+    for (size_t id = pass_.forward_nodes; id-- > 0;) {
+      visit(static_cast<NodeId>(id));
+      if (!missing_.empty() || !pass_.complete) continue;
+      for (TensorId t : first_read[id]) pass_.complete(t, gradients_[t]);
+    }
     std::vector<TensorId> result;
     for (TensorId t : pass_.parameters) result.push_back(gradients_[t]);
     return result;
@@ -34,6 +39,19 @@ class Differentiator {
     TensorId to;
     TensorId gradient;
   };
+
+  // By forward node, the trained parameters that no node before it reads.
+  std::vector<std::vector<TensorId>> parameters_first_read() const {
+    std::vector<std::vector<TensorId>> result(pass_.forward_nodes);
+    std::vector<bool> seen(forward_tensors_);
+    for (size_t id = 0; id < pass_.forward_nodes; ++id)
+      for (TensorId t : builder_.graph().nodes[id].inputs) {
+        if (t == kNone || seen[t] || !trained_[t]) continue;
+        seen[t] = true;
+        result[id].push_back(t);
+      }
+    return result;
+  }
 
   class View : public Backward {
    public:

@@ -1,6 +1,7 @@
 // The backward pass: reverse-mode differentiation of the forward nodes by the table of gradient rules.
 #pragma once
 
+#include <functional>
 #include <set>
 #include <string>
 #include <vector>
@@ -26,6 +27,8 @@ struct BackwardPass {
   std::set<NodeId> opaque;  // nodes whose gradient is that of their first output, unchanged, for every input that
                             // is not stopped; those inputs must have the output's shape
   StoppedInputs stopped;
+  // Called for each parameter as soon as its gradient is complete, in the midst of the backward nodes; may be empty.
+  std::function<void(TensorId parameter, TensorId gradient)> complete;
 };
 
 // Emits the backward nodes, in reverse order of the forward ones, so that what was saved last is freed first. Returns

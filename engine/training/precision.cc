@@ -30,6 +30,8 @@ DType class_type(const Graph& graph, const Tensor& tensor, const Precision& prec
       return precision.parameters;
     case TensorKind::state:
       return precision.optimizer_state;
+    case TensorKind::sum:
+      return precision.gradients;
     case TensorKind::input:
     case TensorKind::label:
       return precision.activations;
@@ -45,6 +47,7 @@ DType class_type(const Graph& graph, const Tensor& tensor, const Precision& prec
   bool update = tensor.producer != kNone && graph.nodes[tensor.producer].phase == Phase::optimizer;
   if (of.kind == TensorKind::parameter) return update ? precision.parameters : precision.gradients;
   if (of.kind == TensorKind::state) return precision.optimizer_state;
+  if (of.kind == TensorKind::sum) return precision.gradients;
   if (of.kind == TensorKind::buffer) return DType::undefined;
   return precision.activations;
 }

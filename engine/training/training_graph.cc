@@ -7,9 +7,11 @@
 #include "engine/training/builder.h"
 #include "engine/training/differentiate.h"
 #include "engine/training/gradient_rules.h"
+#include "engine/training/lora.h"
 #include "engine/training/loss.h"
 #include "engine/training/optimizers.h"
 #include "engine/training/path.h"
+#include "engine/training/recompute.h"
 #include "engine/training/selection.h"
 #include "engine/training/unsupported.h"
 
@@ -26,7 +28,7 @@ const char* name(Unsupported unsupported) {
 }
 
 const char* name(Optimizer optimizer) {
-  constexpr const char* kNames[] = {"sgd", "momentum", "adam"};
+  constexpr const char* kNames[] = {"sgd", "momentum", "nesterov", "adam", "adamw", "adagrad", "rmsprop", "lion"};
   return kNames[static_cast<size_t>(optimizer)];
 }
 
@@ -159,9 +161,10 @@ void name_tensors(Graph& graph, size_t forward_tensors, TensorId loss, const std
     } else {
       const Node& node = graph.nodes[tensor.producer];
       const Unit& unit = graph.units[node.unit];
-      std::string place = node.phase == Phase::optimizer ? graph.tensors[unit.target].name + "_update"
-                          : node.origin == kNone         ? "loss"
-                                                         : label(graph, node.origin) + "_gradient";
+      std::string place = unit.target != kNone && unit.origin == kNone ? graph.tensors[unit.target].name + "_update"
+                          : node.phase == Phase::optimizer             ? "clip"
+                          : node.origin == kNone                       ? "loss"
+                                                                       : label(graph, node.origin) + "_gradient";
       once(t, place + "/" + node.op);
     }
   }
@@ -175,7 +178,7 @@ std::vector<TensorId> graph_inputs(const Graph& graph) {
   std::vector<TensorId> result;
   std::vector<bool> listed(graph.tensors.size());
   for (TensorKind kind : {TensorKind::input, TensorKind::label, TensorKind::parameter, TensorKind::buffer,
-                          TensorKind::state, TensorKind::scalar}) {
+                          TensorKind::state, TensorKind::sum, TensorKind::scalar}) {
     auto list = [&](TensorId t) {
       if (graph.tensors[t].kind != kind || listed[t]) return;
       listed[t] = true;
@@ -199,11 +202,9 @@ namespace {
 
 // One attempt: if it finds nodes without a rule that `gaps` does not yet provide for, these are added to `missing` and
 // the result is of no use.
-TrainingGraph attempt(const Graph& forward, const TrainingOptions& options, const Gaps& gaps,
-                      std::vector<MissingRule>& missing) {
+TrainingGraph attempt(const Graph& forward, const std::vector<TensorId>& selected, const TrainingOptions& options,
+                      const Gaps& gaps, std::vector<Diagnostic> problems, std::vector<MissingRule>& missing) {
   TrainingGraph result;
-  std::vector<Diagnostic> problems;
-  std::vector<TensorId> selected = select_parameters(forward, parameters(forward), options, problems);
   TensorId output = choose_output(forward, options.output, problems);
   if (output == kNone) throw Refusal(problems);
   result.loss = choose_loss(forward, output, options.loss);
@@ -237,40 +238,60 @@ TrainingGraph attempt(const Graph& forward, const TrainingOptions& options, cons
                         forward.tensors[output].name, "check the train and freeze patterns and the output chosen"});
     throw Refusal(problems);
   }
-  result.gradients = differentiate(builder,
-                                   {.forward_nodes = forward_nodes,
-                                    .from = loss.differentiated,
-                                    .gradient = loss.gradient,
-                                    .parameters = result.parameters,
-                                    .frozen_batch_norm = options.frozen_batch_norm,
-                                    .opaque = gaps.opaque,
-                                    .stopped = gaps.stopped},
-                                   missing);
+  BackwardPass pass{.forward_nodes = forward_nodes,
+                    .from = loss.differentiated,
+                    .gradient = loss.gradient,
+                    .parameters = result.parameters,
+                    .frozen_batch_norm = options.frozen_batch_norm,
+                    .opaque = gaps.opaque,
+                    .stopped = gaps.stopped};
+  std::unordered_map<TensorId, TensorId> sums;  // by parameter
+  if (options.micro_batches > 1)
+    pass.complete = [&](TensorId t, TensorId gradient) { sums[t] = add_to_sum(builder, t, gradient); };
+  result.gradients = differentiate(builder, pass, missing);
   if (options.unsupported == Unsupported::refuse)
     for (Diagnostic& problem : missing_rules(forward, missing)) problems.push_back(std::move(problem));
   if (!problems.empty()) throw Refusal(problems);
   if (!missing.empty()) return result;
   warn_straight_through(graph, result.warnings);
-  std::vector<TensorId> updated = add_updates(builder, options.optimizer, result.parameters, result.gradients);
+  graph.micro_batches = options.micro_batches;
+  std::vector<TensorId> totals = result.gradients;  // what the updates take
+  for (size_t i = 0; i < totals.size(); ++i)
+    if (auto sum = sums.find(result.parameters[i]); sum != sums.end()) totals[i] = sum->second;
+  std::vector<TensorId> updated = add_updates(builder, options, result.parameters, totals);
+  if (options.micro_batches > 1) updated.insert(updated.begin(), totals.begin(), totals.end());
 
   name_tensors(graph, forward_tensors, result.loss_value, result.gradients);
   graph.inputs = graph_inputs(graph);
   graph.outputs = {result.loss_value};
   graph.outputs.insert(graph.outputs.end(), statistics.begin(), statistics.end());
   graph.outputs.insert(graph.outputs.end(), updated.begin(), updated.end());
+  recompute(graph, options.recompute, problems);
+  if (!problems.empty()) throw Refusal(problems);
   return result;
 }
 
 }  // namespace
 
-TrainingGraph build_training_graph(const Graph& forward, const TrainingOptions& options) {
+TrainingGraph build_training_graph(const Graph& model, const TrainingOptions& options) {
+  std::vector<Diagnostic> problems;  // of the selection; reported with whatever an attempt finds
+  std::vector<TensorId> selected = select_parameters(model, parameters(model), options, problems);
+  Adapted adapted;
+  if (options.lora_rank > 0) {
+    adapted = add_adapters(model, options.lora_rank, selected);
+    selected = adapted.adapters;
+    if (selected.empty() && problems.empty())
+      problems.push_back({"no-weight-to-adapt", "no Conv, Gemm or MatMul has a weight among the parameters chosen",
+                          "lora_rank", "", "check the train and freeze patterns"});
+  }
+  const Graph& forward = options.lora_rank > 0 ? adapted.graph : model;
   // The first attempt finds every node without a rule; the next provides for them from the start, so that no gradient
   // is computed that would end there.
   Gaps gaps;
   std::vector<MissingRule> all;
   for (;;) {
     std::vector<MissingRule> missing;
-    TrainingGraph result = attempt(forward, options, gaps, missing);
+    TrainingGraph result = attempt(forward, selected, options, gaps, problems, missing);
     if (missing.empty()) {
       for (Diagnostic& warning : gap_warnings(forward, all, options.unsupported)) result.warnings.push_back(warning);
       return result;

@@ -99,24 +99,16 @@ Work work_in(const Graph& graph, const Context& context, const Unit& unit) {
 
 }  // namespace
 
-std::vector<TensorId> storage(const Graph& graph) {
-  std::vector<TensorId> result(graph.tensors.size());
-  for (size_t t = 0; t < result.size(); ++t) result[t] = static_cast<TensorId>(t);
-  // Nodes are in execution order, so what a view aliases is already resolved.
-  for (const Node& node : graph.nodes)
-    if (is_view(node) && !node.inputs.empty() && node.inputs[0] != kNone && !node.outputs.empty() &&
-        node.outputs[0] != kNone)
-      result[node.outputs[0]] = result[node.inputs[0]];
-  return result;
-}
-
 Work work(const Graph& graph, const Unit& unit) { return work_in(graph, make_context(graph), unit); }
 
 std::vector<Work> works(const Graph& graph) {
   Context context = make_context(graph);
   std::vector<Work> result;
   result.reserve(graph.units.size());
-  for (const Unit& unit : graph.units) result.push_back(work_in(graph, context, unit));
+  for (const Unit& unit : graph.units) {
+    result.push_back(work_in(graph, context, unit));
+    if (unit.phase != Phase::optimizer) result.back().times = graph.micro_batches;
+  }
   return result;
 }
 

@@ -40,6 +40,7 @@ struct LoopNest {
 LoopNest loop_nest(const Graph& graph, const Unit& unit);
 
 struct Work {
+  int64_t times = 1;       // how often a step runs the unit: once per micro-batch, but for the optimizer's
   int64_t macs = 0;        // multiply-accumulates of the contraction, if any
   int64_t operations = 0;  // vector operations of every other node (operations.h)
   // Distinct tensors from outside the unit, views resolved to what they alias, in order of first use. Not read: shape
@@ -54,8 +55,5 @@ struct Work {
 };
 Work work(const Graph& graph, const Unit& unit);
 std::vector<Work> works(const Graph& graph);  // of every unit, parallel to graph.units; one pass over the graph
-
-// For every tensor, the tensor whose bytes it shares through views (itself when it has bytes of its own).
-std::vector<TensorId> storage(const Graph& graph);
 
 }  // namespace monet

@@ -34,7 +34,7 @@ const inline = JSON.parse(readFileSync(join(top, 'examples/hardware/fusemax.json
 const variants = [
   {},
   { hardware: 'edge_tpu', batch: 4, optimizer: 'adam', precision: 'mixed_bf16', update: 'immediate' },
-  { hardware: inline, capacity_bytes: 3e9, batch: 2, optimizer: 'momentum', batch_norm: 'frozen', accumulate: true },
+  { hardware: inline, capacity_bytes: 3e9, batch: 2, optimizer: 'momentum', batch_norm: 'frozen', micro_batches: 4, clip_norm: 1 },
 ];
 
 test('there are examples', () => assert.ok(examples.length >= 7, examples.join()));

@@ -29,9 +29,11 @@ std::vector<Diagnostic> refused(const std::string& settings) {
 
 TEST(Settings, ReadBackWhatTheyWrite) {
   const char* text =
-      R"({"hardware":"edge_tpu","capacity_bytes":5,"batch":3,"dims":{"n":7},"optimizer":"adam","loss":"mse","output":"y",)"
-      R"("precision":{"parameters":"bf16","master_weights":true},"update":"immediate","accumulate":true,)"
-      R"("batch_norm":"frozen","assume_batch_norm":true,"train":["a*"],"freeze":["b"],"unsupported":"pass"})";
+      R"({"hardware":"edge_tpu","capacity_bytes":5,"batch":3,"dims":{"n":7},"optimizer":"adam","weight_decay":0.25,)"
+      R"("clip_norm":1.0,"micro_batches":4,"loss":"mse","output":"y",)"
+      R"("precision":{"parameters":"bf16","master_weights":true},"update":"immediate",)"
+      R"("batch_norm":"frozen","assume_batch_norm":true,"train":["a*"],"freeze":["b"],"unsupported":"pass","last_layers":2,)"
+      R"("biases_only":true,"lora_rank":8,"recompute":["c"]})";
   Settings s = parse_settings(text);
   EXPECT_EQ(s.capacity_bytes, 5);
   EXPECT_EQ(s.dims.at("n"), 7);
@@ -86,14 +88,31 @@ TEST(Session, MemoryByOptimizerAndPrecision) {
   EXPECT_EQ(2 * (half["activations"].get<int64_t>() - indices), sgd["activations"].get<int64_t>() - indices);
 }
 
+TEST(Session, AStepOfMicroBatchesIsThatManyPassesAndOneUpdate) {
+  Session session = open_example("resnet18_cifar");
+  auto analyze = [&](const char* settings) { return session.analyze(parse_settings(settings)); };
+  auto one = analyze(R"({"hardware":"edge_tpu","batch":2})"),
+       four = analyze(R"({"hardware":"edge_tpu","batch":2,"micro_batches":4})");
+  EXPECT_EQ(one["training"]["micro_batches"], 1);
+  EXPECT_EQ(four["training"]["micro_batches"], 4);
+  EXPECT_EQ(four["training"]["macs"]["total"].get<int64_t>(), 4 * one["training"]["macs"]["total"].get<int64_t>());
+  EXPECT_EQ(four["model"], one["model"]);
+  // The optimizer runs once; its division by the number of micro-batches is all that it does more.
+  double update = one["step"]["phases"]["optimizer"]["energy_pj"],
+         mean = four["step"]["phases"]["optimizer"]["energy_pj"];
+  EXPECT_GT(mean, update);
+  EXPECT_LT(mean, 1.1 * update);
+  EXPECT_EQ(four["memory"]["gradients"], one["memory"]["gradients"]);
+}
+
 TEST(Session, ImmediateUpdatesNeedLessAndAccumulationMore) {
   Session session = open_example("resnet18_cifar");
   auto peak = [&](const char* settings) {
     return session.analyze(parse_settings(settings))["memory"]["peak"].get<int64_t>();
   };
-  int64_t end = peak("{}"), immediate = peak(R"({"update":"immediate"})"), accumulate = peak(R"({"accumulate":true})");
+  int64_t end = peak("{}"), immediate = peak(R"({"update":"immediate"})"), sums = peak(R"({"micro_batches":2})");
   EXPECT_LT(immediate, end);
-  EXPECT_GT(accumulate, end);
+  EXPECT_GT(sums, end);
 }
 
 // The interpolated search against analysing with each batch.
@@ -171,7 +190,8 @@ TEST(Session, FreezingShrinksTheBackwardGraph) {
   Session session = open_example("resnet18_cifar");
   Json all = session.analyze(parse_settings("{}")), last = session.analyze(parse_settings(R"({"train":["fc.*"]})"));
   EXPECT_EQ(last["training"]["trained_tensors"], 2);
-  EXPECT_EQ(last["model"]["parameters"], 5130);
+  EXPECT_EQ(last["training"]["trained_parameters"], 5130);
+  EXPECT_EQ(last["model"], all["model"]) << "the model is the same, whatever trains";
   EXPECT_EQ(last["training"]["macs"]["input_gradient"], 0);
   EXPECT_LT(last["memory"]["activations"], all["memory"]["activations"]);
   EXPECT_LT(last["memory"]["peak"], all["memory"]["peak"]);

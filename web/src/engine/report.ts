@@ -28,12 +28,18 @@ export interface Settings {
   output?: string;
   precision?: string | PrecisionPerClass;
   update?: string;
-  accumulate?: boolean; // gradients live on after their update
+  weight_decay?: number | null; // null: the optimizer's own
+  clip_norm?: number | null;
+  micro_batches?: number;
   batch_norm?: string;
   assume_batch_norm?: boolean;
   train?: string[];
   freeze?: string[];
   unsupported?: string; // operators without a gradient rule
+  last_layers?: number | null;
+  biases_only?: boolean;
+  lora_rank?: number | null;
+  recompute?: string[];
 }
 
 export const phases = ["forward", "loss", "backward", "optimizer", "recompute"] as const;
@@ -142,6 +148,8 @@ export interface Training {
   batch: number;
   precision: string;
   trained_tensors: number;
+  trained_parameters: number;
+  micro_batches: number;
   nodes: Record<Phase, number>;
   units: Record<Phase, number>;
   macs: { forward: number; input_gradient: number; weight_gradient: number; total: number };

@@ -14,7 +14,16 @@ interface Option {
 const options = (labels: Record<string, string>): Option[] =>
   Object.entries(labels).map(([value, label]) => ({ value, label }));
 
-const optimizers = options({ sgd: "SGD", momentum: "SGD with momentum", adam: "Adam" });
+const optimizers = options({
+  sgd: "SGD",
+  momentum: "SGD with momentum",
+  nesterov: "SGD with Nesterov momentum",
+  adam: "Adam",
+  adamw: "AdamW",
+  adagrad: "Adagrad",
+  rmsprop: "RMSprop",
+  lion: "Lion",
+});
 const losses = options({
   auto: "Automatic",
   cross_entropy: "Cross-entropy",
@@ -131,6 +140,12 @@ const readCount = (text: string): number | null | undefined => {
   if (text.trim() === "") return null;
   const value = Number(text);
   return Number.isInteger(value) && value >= 1 ? value : undefined;
+};
+
+const readAmount = (text: string): number | null | undefined => {
+  if (text.trim() === "") return null;
+  const value = Number(text);
+  return Number.isFinite(value) && value >= 0 ? value : undefined;
 };
 
 const readList = (text: string) =>
@@ -255,6 +270,23 @@ function Precision() {
   );
 }
 
+type NumberSetting = "weight_decay" | "clip_norm" | "micro_batches" | "last_layers" | "lora_rank";
+
+// A setting that is a number or, when empty, the engine's default.
+const number = (name: NumberSetting, label: string, placeholder: string, whole: boolean) => (
+  <Text<number | null>
+    id={name.replace("_", "-")}
+    label={label}
+    value={settings.value[name] ?? null}
+    show={(value) => (value === null ? "" : String(value))}
+    read={whole ? readCount : readAmount}
+    placeholder={placeholder}
+    wrong={whole ? "A whole number from 1" : "A number from 0"}
+    numeric={whole}
+    onChange={(value) => change({ [name]: name === "micro_batches" ? (value ?? 1) : value } as Partial<Settings>)}
+  />
+);
+
 const patterns = (name: "train" | "freeze", label: string, placeholder: string, hint: string) => (
   <Text<string[]>
     id={name}
@@ -334,14 +366,9 @@ export function SettingsPanel() {
           list={updates}
           onChange={(update) => change({ update })}
         />
-        <label class="check">
-          <input
-            type="checkbox"
-            checked={value.accumulate ?? false}
-            onChange={(event) => change({ accumulate: event.currentTarget.checked })}
-          />
-          Accumulate gradients over steps
-        </label>
+        {number("micro_batches", "Micro-batches per step", "1: no accumulation", true)}
+        {number("weight_decay", "Weight decay", "the optimizer's own", false)}
+        {number("clip_norm", "Clip gradient norm", "no clipping; e.g. 1", false)}
         <Select
           id="batch-norm"
           label="BatchNorm"
@@ -359,6 +386,16 @@ export function SettingsPanel() {
         </label>
         {patterns("train", "Train only", "all parameters", "Names with * and ?, separated by commas")}
         {patterns("freeze", "Freeze", "nothing", "e.g. layer1.*, conv1.weight")}
+        {number("last_layers", "Train the last layers", "all layers; e.g. 1", true)}
+        <label class="check">
+          <input
+            type="checkbox"
+            checked={value.biases_only ?? false}
+            onChange={(event) => change({ biases_only: event.currentTarget.checked })}
+          />
+          Train biases only
+        </label>
+        {number("lora_rank", "LoRA rank", "no adapters; e.g. 8", true)}
       </details>
     </form>
   );

@@ -211,6 +211,8 @@ function ModelCard({ report }: { report: Report }) {
           <>
             ; {training.loss.replaceAll("_", "-")} on <code>{training.loss_output}</code>,{" "}
             {plural(training.trained_tensors, "trained tensor")}
+            {training.trained_parameters !== model.parameters && ` of ${count(training.trained_parameters)} parameters`}
+            {training.micro_batches > 1 && `, ${training.micro_batches} micro-batches a step`}
           </>
         )}
       </p>

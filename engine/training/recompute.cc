@@ -1,0 +1,201 @@
+#include "engine/training/recompute.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "engine/training/builder.h"
+#include "engine/training/training_graph.h"
+
+namespace monet {
+
+namespace {
+
+bool is_random(const Node& node) {
+  static const std::unordered_set<std::string> kRandom = {
+      "Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"};
+  return kRandom.count(node.op) > 0 && !is_view(node);
+}
+
+bool has_subgraph(const Node& node) {
+  return std::any_of(node.attributes.begin(), node.attributes.end(),
+                     [](const Attribute& a) { return std::holds_alternative<OpaqueAttribute>(a.value); });
+}
+
+// Copies the graph unit by unit, with the units of recomputation put in.
+class Rewriter {
+ public:
+  Rewriter(const Graph& old, const std::vector<TensorId>& dropped)
+      : old_(old), storage_(storage(old)), is_dropped_(old.tensors.size()), copies_(old.tensors.size(), kNone) {
+    for (TensorId t : dropped) is_dropped_[t] = true;
+    for (TensorId t : saved_for_backward(old)) is_saved_.insert(t);
+    for (const Tensor& tensor : old.tensors) names_.insert(tensor.name);
+    graph_ = old;
+    graph_.nodes.clear();
+    graph_.units.clear();
+  }
+
+  Graph run() {
+    for (const Unit& unit : old_.units) {
+      if (unit.phase == Phase::backward)
+        for (NodeId id : unit.nodes)
+          for (TensorId t : old_.nodes[id].inputs)
+            if (t != kNone) copy(t);
+      add(unit);
+    }
+    return std::move(graph_);
+  }
+
+ private:
+  bool is_forward(TensorId t) const {
+    NodeId producer = old_.tensors[t].producer;
+    return producer != kNone && old_.nodes[producer].phase == Phase::forward;
+  }
+
+  bool is_kept(TensorId t) const {
+    if (!is_forward(t)) return true;
+    TensorId at = storage_[t];
+    return !is_forward(at) || (is_saved_.count(at) && !is_dropped_[at]);
+  }
+
+  // What the backward pass reads in place of `t`. Depth first over an explicit stack: chains can be long.
+  TensorId copy(TensorId wanted) {
+    std::vector<TensorId> stack = {wanted};
+    while (!stack.empty()) {
+      TensorId t = stack.back();
+      if (copies_[t] != kNone) {
+        stack.pop_back();
+        continue;
+      }
+      const Node* node = is_kept(t) ? nullptr : &old_.nodes[old_.tensors[t].producer];
+      bool replayed = node && node->op == "Dropout" && t == node->outputs[0];
+      if (!node || (is_random(*node) && !replayed) || has_subgraph(*node)) {
+        copies_[t] = t;
+        stack.pop_back();
+        continue;
+      }
+      size_t before = stack.size();
+      for (TensorId input : node->inputs)
+        if (input != kNone && copies_[input] == kNone) stack.push_back(input);
+      if (stack.size() > before) continue;
+      replayed&& is_random(*node) ? replay(old_.tensors[t].producer) : repeat(old_.tensors[t].producer);
+      stack.pop_back();
+    }
+    return copies_[wanted];
+  }
+
+  TensorId copied_tensor(TensorId t) {
+    Tensor tensor = old_.tensors[t];
+    std::string wish = tensor.name + "_recomputed";
+    tensor.name = wish;
+    for (int i = 1; !names_.insert(tensor.name).second; ++i) tensor.name = wish + "_" + std::to_string(i);
+    tensor.of = kNone;
+    TensorId added = graph_.add(std::move(tensor));
+    copies_[t] = is_kept(t) ? t : added;
+    return added;
+  }
+
+  // A unit that does the forward node again.
+  void repeat(NodeId id) {
+    Node node = old_.nodes[id];
+    if (!node.name.empty()) node.name += "_recomputed";
+    for (TensorId& t : node.inputs)
+      if (t != kNone) t = copies_[t];
+    for (TensorId& t : node.outputs)
+      if (t != kNone) t = copied_tensor(t);
+    begin(id);
+    append(std::move(node));
+    if (is_contraction(graph_.nodes.back())) graph_.units.back().contraction = graph_.units.back().nodes.back();
+  }
+
+  // Dropout with the mask of the forward pass: y = x / (1 - ratio) where the mask holds, else 0.
+  void replay(NodeId id) {
+    const Node& dropout = old_.nodes[id];
+    TensorId x = copies_[dropout.inputs[0]], mask = kNone;
+    if (dropout.outputs.size() > 1) mask = dropout.outputs[1];
+    if (mask == kNone) {  // forward nodes keep their indices
+      const Tensor& y = old_.tensors[dropout.outputs[0]];
+      mask = graph_.add(Tensor{.name = y.name + "_mask", .dtype = DType::boolean, .shape = y.shape, .producer = id});
+      graph_.nodes[id].outputs.resize(2, kNone);
+      graph_.nodes[id].outputs[1] = mask;
+    }
+    double ratio = 0.5;  // ONNX's default
+    if (dropout.inputs.size() > 1 && dropout.inputs[1] != kNone) known_scalar(old_.tensors[dropout.inputs[1]], &ratio);
+    DType type = old_.tensors[dropout.outputs[0]].dtype;
+    auto constant = [&](double value) {
+      std::string name = "recompute_constant_" + std::to_string(++constants_);
+      names_.insert(name);
+      return graph_.add(Tensor{.name = name, .dtype = type, .kind = TensorKind::constant, .data = encode(value, type)});
+    };
+    begin(id);
+    TensorId y = copied_tensor(dropout.outputs[0]);
+    Tensor kept = graph_.tensors[y];
+    kept.name += "/Where";
+    TensorId selected = graph_.add(std::move(kept));
+    append(Node{.op = "Where", .inputs = {mask, x, constant(0)}, .outputs = {selected}, .phase = Phase::recompute});
+    append(Node{.op = "Mul", .inputs = {selected, constant(1 / (1 - ratio))}, .outputs = {y}});
+  }
+
+  void begin(NodeId origin) {
+    graph_.units.push_back({.op = old_.nodes[origin].op, .phase = Phase::recompute, .origin = origin});
+  }
+
+  // To the last unit.
+  void append(Node node) {
+    Unit& unit = graph_.units.back();
+    node.phase = unit.phase;
+    if (unit.phase == Phase::recompute) node.origin = unit.origin;
+    node.unit = static_cast<UnitId>(graph_.units.size()) - 1;
+    unit.nodes.push_back(graph_.add(std::move(node)));
+  }
+
+  void add(const Unit& unit) {
+    graph_.units.push_back(unit);
+    graph_.units.back().nodes.clear();
+    for (NodeId id : unit.nodes) {
+      Node node = old_.nodes[id];
+      if (unit.phase == Phase::backward)
+        for (TensorId& t : node.inputs)
+          if (t != kNone) t = copies_[t];
+      append(std::move(node));
+      if (unit.contraction == id) graph_.units.back().contraction = graph_.units.back().nodes.back();
+    }
+  }
+
+  const Graph& old_;
+  std::vector<TensorId> storage_;
+  std::vector<bool> is_dropped_;
+  std::unordered_set<TensorId> is_saved_;
+  std::vector<TensorId> copies_;  // what to read instead: itself when kept; kNone: not yet known
+  std::unordered_set<std::string> names_;
+  int64_t constants_ = 0;
+  Graph graph_;
+};
+
+}  // namespace
+
+void recompute(Graph& training, const std::vector<std::string>& dropped, std::vector<Diagnostic>& problems) {
+  std::unordered_map<std::string, TensorId> saved;
+  for (TensorId t : saved_for_backward(training))
+    if (training.tensors[t].kind == TensorKind::computed) saved.emplace(training.tensors[t].name, t);
+  std::vector<TensorId> chosen;
+  for (const std::string& name : dropped) {
+    auto at = saved.find(name);
+    if (at == saved.end()) {
+      problems.push_back({"not-saved", "tensor " + name + " is not saved for the backward pass", "recompute", name,
+                          "the report's memory.saved lists the tensors that are"});
+    } else if (const Node& node = training.nodes[training.tensors[at->second].producer];
+               (is_random(node) && at->second != node.outputs[0]) || has_subgraph(node) ||
+               (is_random(node) && node.op != "Dropout")) {
+      problems.push_back({"not-recomputable",
+                          "tensor " + name + " cannot be computed again: " + node.op +
+                              (is_random(node) ? " draws it at random" : " has a subgraph"),
+                          "recompute", name, "keep it"});
+    } else {
+      chosen.push_back(at->second);
+    }
+  }
+  if (problems.empty() && !chosen.empty()) training = Rewriter(training, chosen).run();
+}
+
+}  // namespace monet
