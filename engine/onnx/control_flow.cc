@@ -57,18 +57,25 @@ class ControlFlow {
   std::string run() {
     if (n_.op_type() == "If") return branch();
     const auto* body = find_attribute(n_, "body");
-    if (!body || !body->has_g()) return "it has no body";
+    if (!body || !body->has_g() || !all_named(body->g())) return "it has no body with named inputs and outputs";
     return n_.op_type() == "Loop" ? loop(body->g()) : scan(body->g());
   }
 
  private:
+  static bool all_named(const GraphProto& body) {
+    auto named = [](const auto& v) { return !v.name().empty(); };
+    return std::all_of(body.input().begin(), body.input().end(), named) &&
+           std::all_of(body.output().begin(), body.output().end(), named);
+  }
+
   std::string input(int i) const { return i < n_.input_size() ? n_.input(i) : std::string(); }
 
   std::string branch() {
     auto condition = known_value(graph_, inferred_, input(0));
     if (!condition || condition->ints.size() != 1) return "its condition depends on the data";
     const auto* taken = find_attribute(n_, condition->ints[0] ? "then_branch" : "else_branch");
-    if (!taken || !taken->has_g() || taken->g().output_size() < n_.output_size()) return "its branch does not fit it";
+    if (!taken || !taken->has_g() || taken->g().output_size() < n_.output_size() || !all_named(taken->g()))
+      return "its branch does not fit it";
     if (count_nodes(taken->g()) > max_nodes_) return "its branch has too many nodes";
     Renaming hoisted = hoist(taken->g());
     copy(taken->g(), hoisted, "", {n_.output().begin(), n_.output().end()});

@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <cctype>
+#include <limits>
 #include <map>
-#include <set>
 
+#include "engine/ir/saturating.h"
 #include "engine/onnx/lower.h"
 
 namespace monet {
@@ -39,8 +40,8 @@ class Recurrent {
     const auto* direction = find_attribute(n_, "direction");
     reverse_ = direction && direction->s() == "reverse";
     directions_ = direction && direction->s() == "bidirectional" ? 2 : 1;
-    if (w[0] != directions_ || r[0] != directions_ || w[1] != gates_ * hidden_ || r[1] != w[1] || w[2] != inputs_ ||
-        steps_ < 1)
+    if (w[0] != directions_ || r[0] != directions_ || w[1] != saturating_multiply(gates_, hidden_) || r[1] != w[1] ||
+        w[2] != inputs_ || steps_ < 1 || saturating_multiply(steps_, batch_) > std::numeric_limits<int32_t>::max())
       return "its weights do not fit its input";
     if (find_attribute(n_, "clip")) return "it clips its gates";
     if (!input(4).empty()) {
@@ -51,7 +52,7 @@ class Recurrent {
     }
     std::string problem = read_activations();
     if (!problem.empty()) return problem;
-    if (steps_ * directions_ > max_nodes / kNodesPerStep)
+    if (saturating_multiply(steps_, directions_) > max_nodes / kNodesPerStep)
       return "its " + std::to_string(steps_) + " steps would become too many nodes";
     return "";
   }

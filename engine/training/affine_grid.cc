@@ -12,9 +12,12 @@ void affine_grid_gradient(Backward& g) {
   TensorId dy = g.gradient();
   DType type = b.dtype(dy);
   Shape y = b.shape(dy), theta = g.shape(g.input(0));
+  int64_t axes = static_cast<int64_t>(y.size()) - 2;
+  if (axes < 1 || theta != Shape{y[0], axes, axes + 1})
+    return g.refuse("its matrices do not fit its grid", "check the shapes of the node");
   bool align_corners = attribute(g.node, "align_corners", int64_t{0});
   Shape image(y.begin() + 1, y.end() - 1);
-  int64_t axes = static_cast<int64_t>(image.size()), points = elements(image);
+  int64_t points = elements(image);
   image.push_back(1);
   std::vector<TensorId> columns;
   for (int64_t j = axes; j-- > 0;) {

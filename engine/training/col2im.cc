@@ -1,4 +1,5 @@
 // Gradient of Col2Im: every column element reads the image element that it was added to (im2col).
+#include "engine/ir/saturating.h"
 #include "engine/training/gradient_rules.h"
 
 namespace monet {
@@ -6,6 +7,7 @@ namespace monet {
 // Axis by axis, since blocks are products: positions of all block elements at all places, by Gather; then block axes
 // are brought before place axes.
 void col2im_gradient(Backward& g) {
+  constexpr int64_t kMaxPositions = int64_t{1} << 20;  // along one axis; they are constants of the graph
   Builder& b = g.b;
   TensorId dx = g.gradient();
   std::vector<int64_t> image = integers(g.tensor(g.input(1))), block = integers(g.tensor(g.input(2)));
@@ -21,18 +23,19 @@ void col2im_gradient(Backward& g) {
   Shape padded = b.shape(dx), split = {samples, channels};
   bool pad = false;
   for (int64_t i = 0; i < axes; ++i) {
+    if (block[i] < 1 || strides[i] < 1 || dilations[i] < 1 || pads[i] < 0 || pads[axes + i] < 0) return refuse();
     padding[i + 2] = pads[i];
     padding[axes + i + 4] = pads[axes + i];
-    padded[i + 2] += pads[i] + pads[axes + i];
+    padded[i + 2] = saturating_add(padded[i + 2], saturating_add(pads[i], pads[axes + i]));
     pad = pad || pads[i] != 0 || pads[axes + i] != 0;
   }
   if (pad) dx = b.emit("Pad", {dx, b.ints(padding)}, padded);
   int64_t places = 1;
   for (int64_t i = 0; i < axes; ++i) {
-    int64_t reach = padded[i + 2] - dilations[i] * (block[i] - 1) - 1;
-    if (block[i] < 1 || strides[i] < 1 || dilations[i] < 1 || pads[i] < 0 || pads[axes + i] < 0 || reach < 0)
-      return refuse();
+    int64_t reach = padded[i + 2] - saturating_multiply(dilations[i], block[i] - 1) - 1;
+    if (reach < 0) return refuse();
     int64_t count = reach / strides[i] + 1;
+    if (saturating_multiply(block[i], count) > kMaxPositions) return refuse();
     std::vector<int64_t> positions;
     for (int64_t k = 0; k < block[i]; ++k)
       for (int64_t p = 0; p < count; ++p) positions.push_back(p * strides[i] + k * dilations[i]);
@@ -47,7 +50,7 @@ void col2im_gradient(Backward& g) {
   for (int64_t i = 0; i < axes; ++i) perm.push_back(2 + 2 * i);
   for (int64_t i = 0; i < axes; ++i) perm.push_back(3 + 2 * i);
   Shape x = g.shape(g.input(0));
-  if (elements(x) != samples * channels * elements(block) * places) return refuse();
+  if (x != Shape{samples, channels * elements(block), places}) return refuse();
   g.give(0, b.reshape(b.transpose(b.reshape(dx, split), perm), x));
 }
 

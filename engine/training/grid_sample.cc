@@ -108,11 +108,13 @@ class Sampler {
 }  // namespace
 
 void grid_sample_gradient(Backward& g) {
+  constexpr int64_t kMaxAxes = 3;  // what runtimes have; pixels around a point double (cubic: quadruple) with each
   Builder& b = g.b;
   TensorId grid = g.input(1);
   Shape x = g.shape(g.input(0)), y = g.shape(g.gradient()), grid_shape = g.shape(grid);
   int64_t axes = static_cast<int64_t>(x.size()) - 2;
-  if (axes < 1 || grid_shape.size() != x.size() || grid_shape.back() != axes || b.dtype(grid) != b.dtype(g.input(0)))
+  if (axes < 1 || axes > kMaxAxes || grid_shape.size() != x.size() || grid_shape.back() != axes ||
+      grid_shape[0] != x[0] || b.dtype(grid) != b.dtype(g.input(0)))
     return g.refuse("its grid does not fit its input", "check the shapes and types of the node");
   int64_t samples = x[0], channels = x[1], points = elements(Shape(y.begin() + 2, y.end()));
   Shape image = {samples, channels, elements(Shape(x.begin() + 2, x.end()))}, deep = {samples, channels, points};

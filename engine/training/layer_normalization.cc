@@ -35,6 +35,21 @@ TensorId cast(Builder& b, TensorId a, DType type) {
   return b.emit_as(type, "Cast", {a}, b.shape(a), {{"to", static_cast<int64_t>(type)}});
 }
 
+// Whether a tensor of shape `part` can be broadcast to `whole`.
+bool broadcasts(const Shape& part, const Shape& whole) {
+  if (part.size() > whole.size()) return false;
+  size_t shift = whole.size() - part.size();
+  for (size_t i = 0; i < part.size(); ++i)
+    if (part[i] != 1 && part[i] != whole[shift + i]) return false;
+  return true;
+}
+
+bool all_scales_are(const Backward& g, const Shape& shape) {
+  for (size_t i : {1, 2})
+    if (g.input(i) != kNone && g.shape(g.input(i)) != shape) return false;
+  return true;
+}
+
 // Channels in `groups` groups, each with statistics of its own per sample; scale and bias per channel. Kept from the
 // forward pass is X alone; ONNX's operators give no statistics out.
 void group_gradient(Backward& g, int64_t groups) {
@@ -44,6 +59,7 @@ void group_gradient(Backward& g, int64_t groups) {
   if (shape.size() < 2 || groups < 1 || shape[1] % groups != 0) {
     return g.refuse("its channels do not fall into " + std::to_string(groups) + " groups", "check num_groups");
   }
+  if (!all_scales_are(g, {shape[1]})) return g.refuse("it has no scale and bias per channel", "check their shapes");
   int64_t spatial = elements(Shape(shape.begin() + 2, shape.end()));
   Shape grouped = {shape[0], groups, shape[1] / groups * spatial}, channels = {shape[0], shape[1], spatial};
   dy = b.reshape(dy, channels);
@@ -69,6 +85,11 @@ void layer_normalization_gradient(Backward& g) {
   Shape shape = g.shape(x), statistic = shape;
   int64_t rank = static_cast<int64_t>(shape.size()), axis = attribute(g.node, "axis", int64_t{-1});
   if (axis < 0) axis += rank;
+  if (axis < 0 || axis >= rank || !is_float(stash))
+    return g.refuse("its axis or stash_type is none that its input can have", "check the attributes of the node");
+  for (size_t i : {1, 2})
+    if (g.input(i) != kNone && !broadcasts(g.shape(g.input(i)), shape))
+      return g.refuse("its scale or bias does not fit its input", "check their shapes");
   std::vector<int64_t> axes(rank - axis);
   std::iota(axes.begin(), axes.end(), axis);
   for (int64_t i : axes) statistic[i] = 1;

@@ -154,6 +154,8 @@ void lp_pool_gradient(Backward& g) {
 
 // Each element went to the place that its index names in the flattened output.
 void max_unpool_gradient(Backward& g) {
+  if (g.shape(g.input(1)) != g.shape(g.input(0)))
+    return g.refuse("it has not one index for each element", "check the shapes of its inputs");
   TensorId flat = g.b.reshape(g.gradient(), {elements(g.shape(g.gradient()))});
   g.give(0, g.b.emit("Gather", {flat, g.input(1)}, g.shape(g.input(0)), {{"axis", int64_t{0}}}));
 }
