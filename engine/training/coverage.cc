@@ -32,7 +32,6 @@ const std::map<std::string, const char*>& reasons() {
       {"Unique", "the shape of its output depends on the data: refused on import"},
       {"DeformConv", "no rule: windows at learned positions are not taken apart"},
       {"MaxRoiPool", "no rule: windows at places that depend on the data"},
-      {"RoiAlign", "no rule: samples at places that depend on the data"},
   };
   return table;
 }

@@ -69,6 +69,7 @@ constexpr GradientRule kRules[] = {
     {"", "AffineGrid", affine_grid_gradient, first(1)},
     {"", "Col2Im", col2im_gradient, first(1)},
     {"", "GridSample", grid_sample_gradient, first(2)},
+    {"", "RoiAlign", roi_align_gradient, first(1)},  // never its regions
     {"", "DFT", dft_gradient, first(1)},
     {"", "STFT", stft_gradient, at(0) | at(2)},  // signal and window
     {"", "Add", add_gradient, first(2)},

@@ -148,6 +148,8 @@ void max_unpool_gradient(Backward& g);
 void affine_grid_gradient(Backward& g);
 // col2im.cc
 void col2im_gradient(Backward& g);
+// roi_align.cc
+void roi_align_gradient(Backward& g);
 // fourier.cc
 void dft_gradient(Backward& g);
 void stft_gradient(Backward& g);

@@ -40,7 +40,7 @@ const LINEAR = {
   CumSum: [0], DepthToSpace: [0], DFT: [0], Einsum: ALL, Expand: [0], Flatten: [0], Gather: [0], GatherElements: [0],
   GatherND: [0], Gemm: [0, 1, 2], GlobalAveragePool: [0], GridSample: [0], Identity: [0], MatMul: [0, 1], MaxUnpool: [0],
   Mean: ALL, Mul: [0, 1], Neg: [0], Pad: [0], ReduceMean: [0], ReduceSum: [0], Reshape: [0], Resize: [0],
-  ReverseSequence: [0], Slice: [0], SpaceToDepth: [0], Split: [0], Squeeze: [0], STFT: [0], Sub: [0, 1], Sum: ALL,
+  ReverseSequence: [0], RoiAlign: [0], Slice: [0], SpaceToDepth: [0], Split: [0], Squeeze: [0], STFT: [0], Sub: [0, 1], Sum: ALL,
   Tile: [0], Transpose: [0], Trilu: [0], Unsqueeze: [0], Upsample: [0], Where: [1, 2],
 };
 
@@ -64,7 +64,7 @@ const DOMAIN = { Acosh: (v) => 1.2 + Math.abs(v), Pow: (v) => 0.2 + Math.abs(v),
 
 // Floating-point inputs that configure an operator or hold statistics: no gradient goes there by definition.
 const CONFIGURING = {
-  BatchNormalization: [3, 4], Clip: [1, 2], Dropout: [1], Pad: [2], Resize: [1, 2], Upsample: [1],
+  BatchNormalization: [3, 4], Clip: [1, 2], Dropout: [1], Pad: [2], Resize: [1, 2], RoiAlign: [1], Upsample: [1],
   CastLike: [1], NegativeLogLikelihoodLoss: [2], SoftmaxCrossEntropyLoss: [2],
 };
 

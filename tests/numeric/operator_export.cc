@@ -206,6 +206,11 @@ bool in_inference(const Graph& graph) {
   });
 }
 
+// Operators that ONNX Runtime 1.24 has kernels of up to opset 21 only, although opset 22 changed no more than types.
+bool lacks_newest_kernel(const Graph& graph) {
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const Node& n) { return n.op == "RoiAlign"; });
+}
+
 // The training graph in one float type, written to `file`; fills `entry` with names.
 void write_graph(Graph graph, DType type, const fs::path& file, Json& entry) {
   if (type != DType::undefined) use_floats_of(graph, type);
@@ -234,6 +239,7 @@ void write_graph(Graph graph, DType type, const fs::path& file, Json& entry) {
         training.graph.tensors[training.gradients[i]].name;
     training.graph.outputs.push_back(training.gradients[i]);
   }
+  if (lacks_newest_kernel(graph)) training.graph.opset = 21;
   std::ofstream(file, std::ios::binary) << export_model(training.graph);
 }
 
