@@ -118,7 +118,9 @@ class Matcher {
   // Whether all goals can be met together with what is bound; then `result` says how. Goals are met from the last on.
   bool solve(std::vector<Goal> goals) {
     if (goals.empty()) return true;
-    auto [term, tensor] = goals.back();
+    // Not a structured binding: clang 14 does not capture those in lambdas.
+    const PatternTerm* term = goals.back().term;
+    TensorId tensor = goals.back().tensor;
     goals.pop_back();
     if (tensor == kNone) return false;
     switch (term->kind) {

@@ -43,6 +43,31 @@ void BM_AnalyzeNewCapacity(benchmark::State& state, const char* name) {
   }
 }
 
+// The training graph of a chain of MatMul and Relu, without import: time must grow with the nodes, not faster.
+void BM_TrainingGraphOfChain(benchmark::State& state) {
+  monet::Graph graph;
+  auto tensor = [&](const std::string& name, monet::TensorKind kind) {
+    return graph.add(monet::Tensor{.name = name, .dtype = monet::DType::float32, .shape = {8, 8}, .kind = kind});
+  };
+  monet::TensorId x = tensor("x", monet::TensorKind::input);
+  graph.inputs.push_back(x);
+  for (int64_t i = 0; i < state.range(0) / 2; ++i) {
+    std::string name = std::to_string(i);
+    monet::TensorId weight = tensor("w" + name, monet::TensorKind::parameter);
+    graph.inputs.push_back(weight);
+    monet::TensorId product = tensor("m" + name, monet::TensorKind::computed);
+    graph.add(monet::Node{.op = "MatMul", .inputs = {x, weight}, .outputs = {product}});
+    x = tensor("r" + name, monet::TensorKind::computed);
+    graph.add(monet::Node{.op = "Relu", .inputs = {product}, .outputs = {x}});
+  }
+  graph.outputs = {x};
+  for (auto _ : state)
+    benchmark::DoNotOptimize(
+        monet::build_training_graph(graph, {.optimizer = monet::Optimizer::adam}).graph.nodes.size());
+  state.SetComplexityN(state.range(0));
+}
+BENCHMARK(BM_TrainingGraphOfChain)->Arg(1'000)->Arg(10'000)->Arg(100'000)->Complexity()->Unit(benchmark::kMillisecond);
+
 }  // namespace
 
 #define MONET_BENCH(name)                                                            \
