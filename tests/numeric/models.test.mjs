@@ -21,7 +21,6 @@ const TOLERANCE = 1e-3; // relative to the norm of the tensor compared
 // compared with this share of a typical gradient.
 const NOISE = 1e-3;
 const STEP = 5; // of the optimizer step compared
-const PENDING = ['adamw']; // until the engine has it
 
 const { models, task } = JSON.parse(readFileSync(join(here, 'models.json'), 'utf8'));
 const scalar = (value) => new ort.Tensor('float32', Float32Array.of(value), []);
@@ -91,11 +90,10 @@ const packed = ({ seed, shape, below }) =>
 
 let compared = 0;
 for (const model of models) {
-  test(model.name, { skip: PENDING.includes(model.name) && 'no gradient rule yet' }, async () => {
+  test(model.name, async () => {
     const x = packed(model.input), label = packed(model.label);
     const parameters = Object.keys(model.gradients).sort();
     for (const [optimizer, { learning_rate, changes }] of Object.entries(model.steps)) {
-      if (PENDING.includes(optimizer)) continue;
       const training = await Training.load(model.name, optimizer, model.bias);
       const { names, feeds } = training;
       assert.deepEqual(Object.keys(names.gradients).sort(), parameters, 'trained parameters');

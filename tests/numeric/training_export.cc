@@ -18,7 +18,7 @@ nlohmann::json run(int count, char** arguments) {
   for (Loss loss : {Loss::cross_entropy, Loss::mse, Loss::sum})
     if (arguments[3] == std::string(name(loss))) options.loss = loss;
   bool known = false;
-  for (Optimizer optimizer : {Optimizer::sgd, Optimizer::momentum, Optimizer::adam}) {
+  for (Optimizer optimizer : kOptimizers) {
     if (arguments[4] != std::string(name(optimizer))) continue;
     options.optimizer = optimizer;
     known = true;
