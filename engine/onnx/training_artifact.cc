@@ -1,6 +1,7 @@
 #include "engine/onnx/training_artifact.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
 #include <unordered_map>
