@@ -186,7 +186,7 @@ TEST(ForeignOperators, GiveAForwardReportUnlessToldToTrainAroundThem) {
   EXPECT_EQ(test::codes(test::refusal([&] { session.training_graph(parse_settings("{}")); })), "no-gradient");
   auto stopped = session.analyze(parse_settings(R"({"unsupported":"stop"})"));
   EXPECT_EQ(stopped["training"]["trained_tensors"], 1);
-  EXPECT_EQ(stopped["model"]["parameters"], 5 * 3);
+  EXPECT_EQ(stopped["training"]["trained_parameters"], 5 * 3);
   EXPECT_EQ(count(stopped, "gradient-stopped"), 1);
   // The shapes of input and output differ: nothing passes.
   EXPECT_EQ(session.analyze(parse_settings(R"({"unsupported":"pass"})"))["training"]["trained_tensors"], 1);
