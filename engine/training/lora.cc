@@ -18,7 +18,8 @@ class Adapter {
     graph = forward_;
     graph.nodes.clear();
     graph.units.clear();
-    for (const Node& node : forward_.nodes) {
+    for (Node node : forward_.nodes) {
+      node.unit = kNone;
       TensorId weight = adapted_weight(node);
       if (weight == kNone) {
         graph.add(node);

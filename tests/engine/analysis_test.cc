@@ -105,6 +105,22 @@ TEST(Session, AStepOfMicroBatchesIsThatManyPassesAndOneUpdate) {
   EXPECT_EQ(four["memory"]["gradients"], one["memory"]["gradients"]);
 }
 
+TEST(Session, AdaptersTrainAFractionAndCountAsWork) {
+  Session session = open_example("resnet18_cifar");
+  auto analyze = [&](const char* settings) { return session.analyze(parse_settings(settings)); };
+  auto all = analyze("{}"), adapted = analyze(R"({"lora_rank":2})");
+  // Rank 2 on the linear layer: 512 x 2 + 2 x 10; on a 3x3 convolution of C channels to K: 2 C 9 + 2 K.
+  EXPECT_LT(adapted["training"]["trained_parameters"].get<int64_t>(), 110'000);
+  EXPECT_EQ(adapted["model"]["parameters"], all["model"]["parameters"]);
+  EXPECT_GT(adapted["model"]["forward_macs"], all["model"]["forward_macs"]);
+  EXPECT_LT(adapted["memory"]["gradients"].get<int64_t>(), 440'000);
+  EXPECT_LT(adapted["training"]["macs"]["weight_gradient"], all["training"]["macs"]["weight_gradient"]);
+  EXPECT_EQ(adapted["layers"].size(), adapted["training"]["units"]["forward"].get<size_t>() +
+                                          adapted["training"]["units"]["loss"].get<size_t>() +
+                                          adapted["training"]["units"]["backward"].get<size_t>() +
+                                          adapted["training"]["units"]["optimizer"].get<size_t>());
+}
+
 TEST(Session, ImmediateUpdatesNeedLessAndAccumulationMore) {
   Session session = open_example("resnet18_cifar");
   auto peak = [&](const char* settings) {

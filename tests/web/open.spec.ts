@@ -49,13 +49,9 @@ for (const name of ["lenet5", "resnet18_cifar", "resnet18", "resnet50", "mobilen
     await open(page);
     await page.getByLabel("Batch", { exact: true }).fill("3"); // so that the first example is analysed, too
     await example(page, name);
-    const headline = await page.getByTestId("headline").textContent();
-    if (/runs forward/.test(headline!)) {
-      await expect(page.locator(".warnings")).toContainText("Forward only");
-      await expect(page.locator(".warnings li").first()).not.toBeEmpty();
-    } else {
-      await expect(page.getByTestId("largest-batch")).toHaveText(/^[\d,]+$/);
-    }
+    // Of these two the weights, gradients and optimizer states alone are more than the 1.25 GB of the first hardware.
+    const largest = ["vit_b_16", "gpt2_small"].includes(name) ? "none" : /^[\d,]+$/;
+    await expect(page.getByTestId("largest-batch")).toHaveText(largest);
     await expect(page.getByTestId("cost")).toContainText("at least");
   });
 }

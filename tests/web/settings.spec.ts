@@ -57,6 +57,38 @@ test("optimizer, precision per class, update order and patterns reach the report
   });
 });
 
+test("micro-batches, clipping, decay and adapters reach the report", async ({ page }) => {
+  await open(page);
+  await page.getByLabel("Optimizer", { exact: true }).selectOption("adamw");
+  await page.getByText("More settings").click();
+  await page.getByLabel("Micro-batches per step").fill("4");
+  await page.getByLabel("Weight decay").fill("0.05");
+  await page.getByLabel("Clip gradient norm").fill("1");
+  await page.getByLabel("LoRA rank").fill("2");
+  await expect(results(page)).toHaveAttribute("aria-busy", "true");
+  await settled(page);
+  await expect(page.locator("section", { hasText: "Model and work" }).last()).toContainText("4 micro-batches a step");
+  const report = JSON.parse((await saved(page, "Report (JSON)")).toString());
+  expect(report.settings).toMatchObject({
+    optimizer: "adamw",
+    micro_batches: 4,
+    weight_decay: 0.05,
+    clip_norm: 1,
+    lora_rank: 2,
+  });
+  expect(report.training.micro_batches).toBe(4);
+  expect(report.training.trained_parameters).toBeLessThan(report.model.parameters);
+  await page.getByLabel("LoRA rank").fill("x");
+  await expect(page.getByText("A whole number from 1")).toBeVisible();
+  await page.getByLabel("LoRA rank").fill("");
+  await page.getByText("Train biases only").click();
+  await settled(page);
+  expect(JSON.parse((await saved(page, "Report (JSON)")).toString()).settings).toMatchObject({
+    lora_rank: null,
+    biases_only: true,
+  });
+});
+
 test("a setting that the engine refuses leaves the results, greyed, with the reason", async ({ page }) => {
   await open(page);
   await page.getByText("More settings").click();
