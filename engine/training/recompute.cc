@@ -22,6 +22,12 @@ bool has_subgraph(const Node& node) {
                      [](const Attribute& a) { return std::holds_alternative<OpaqueAttribute>(a.value); });
 }
 
+// Whether the node's output `t` would come out another if computed again. A Dropout is replayed with its mask.
+bool is_unrepeatable(const Node& node, TensorId t) {
+  bool replayed = node.op == "Dropout" && t == node.outputs[0];
+  return has_subgraph(node) || (is_random(node) && !replayed);
+}
+
 // Copies the graph unit by unit, with the units of recomputation put in.
 class Rewriter {
  public:
@@ -58,8 +64,8 @@ class Rewriter {
     return !is_forward(at) || (is_saved_.count(at) && !is_dropped_[at]);
   }
 
-  // What the backward pass reads in place of `t`. Depth first over an explicit stack: chains can be long.
-  TensorId copy(TensorId wanted) {
+  // Finds what the backward pass reads in place of `wanted`. Depth first over an explicit stack: chains can be long.
+  void copy(TensorId wanted) {
     std::vector<TensorId> stack = {wanted};
     while (!stack.empty()) {
       TensorId t = stack.back();
@@ -68,8 +74,7 @@ class Rewriter {
         continue;
       }
       const Node* node = is_kept(t) ? nullptr : &old_.nodes[old_.tensors[t].producer];
-      bool replayed = node && node->op == "Dropout" && t == node->outputs[0];
-      if (!node || (is_random(*node) && !replayed) || has_subgraph(*node)) {
+      if (!node || is_unrepeatable(*node, t)) {
         copies_[t] = t;
         stack.pop_back();
         continue;
@@ -78,10 +83,9 @@ class Rewriter {
       for (TensorId input : node->inputs)
         if (input != kNone && copies_[input] == kNone) stack.push_back(input);
       if (stack.size() > before) continue;
-      replayed&& is_random(*node) ? replay(old_.tensors[t].producer) : repeat(old_.tensors[t].producer);
+      is_random(*node) ? replay(old_.tensors[t].producer) : repeat(old_.tensors[t].producer);
       stack.pop_back();
     }
-    return copies_[wanted];
   }
 
   TensorId copied_tensor(TensorId t) {
@@ -132,7 +136,7 @@ class Rewriter {
     Tensor kept = graph_.tensors[y];
     kept.name += "/Where";
     TensorId selected = graph_.add(std::move(kept));
-    append(Node{.op = "Where", .inputs = {mask, x, constant(0)}, .outputs = {selected}, .phase = Phase::recompute});
+    append(Node{.op = "Where", .inputs = {mask, x, constant(0)}, .outputs = {selected}});
     append(Node{.op = "Mul", .inputs = {selected, constant(1 / (1 - ratio))}, .outputs = {y}});
   }
 
@@ -175,6 +179,7 @@ class Rewriter {
 }  // namespace
 
 void recompute(Graph& training, const std::vector<std::string>& dropped, std::vector<Diagnostic>& problems) {
+  if (dropped.empty()) return;
   std::unordered_map<std::string, TensorId> saved;
   for (TensorId t : saved_for_backward(training))
     if (training.tensors[t].kind == TensorKind::computed) saved.emplace(training.tensors[t].name, t);
@@ -185,8 +190,7 @@ void recompute(Graph& training, const std::vector<std::string>& dropped, std::ve
       problems.push_back({"not-saved", "tensor " + name + " is not saved for the backward pass", "recompute", name,
                           "the report's memory.saved lists the tensors that are"});
     } else if (const Node& node = training.nodes[training.tensors[at->second].producer];
-               (is_random(node) && at->second != node.outputs[0]) || has_subgraph(node) ||
-               (is_random(node) && node.op != "Dropout")) {
+               is_unrepeatable(node, at->second)) {
       problems.push_back({"not-recomputable",
                           "tensor " + name + " cannot be computed again: " + node.op +
                               (is_random(node) ? " draws it at random" : " has a subgraph"),
@@ -195,7 +199,7 @@ void recompute(Graph& training, const std::vector<std::string>& dropped, std::ve
       chosen.push_back(at->second);
     }
   }
-  if (problems.empty() && !chosen.empty()) training = Rewriter(training, chosen).run();
+  if (problems.empty()) training = Rewriter(training, chosen).run();
 }
 
 }  // namespace monet

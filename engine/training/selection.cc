@@ -100,13 +100,14 @@ std::vector<TensorId> select_parameters(const Graph& graph, const std::vector<Te
   };
   check(options.train, "train");
   check(options.freeze, "freeze");
-  std::vector<bool> is_added = biases(graph);
+  std::vector<bool> is_bias;
+  if (options.biases_only) is_bias = biases(graph);
   std::vector<TensorId> selected;
   for (TensorId t : parameters) {
     auto hit = [&](const std::string& pattern) { return matches(pattern, t); };
     if (!options.train.empty() && std::none_of(options.train.begin(), options.train.end(), hit)) continue;
     if (std::any_of(options.freeze.begin(), options.freeze.end(), hit)) continue;
-    if (options.biases_only && !is_added[t]) continue;
+    if (options.biases_only && !is_bias[t]) continue;
     selected.push_back(t);
   }
   if (options.biases_only && selected.empty())

@@ -302,17 +302,13 @@ TrainingGraph build_training_graph(const Graph& model, const TrainingOptions& op
 }
 
 std::vector<TensorId> saved_for_backward(const Graph& training) {
+  std::vector<TensorId> place = storage(training);
   std::vector<bool> saved(training.tensors.size());
   for (const Node& node : training.nodes) {
     if (node.phase == Phase::forward) continue;
     for (TensorId t : node.inputs) {
       if (t == kNone) continue;
-      for (;;) {
-        NodeId producer = training.tensors[t].producer;
-        if (producer == kNone || !is_view(training.nodes[producer]) || training.nodes[producer].phase != Phase::forward)
-          break;
-        t = training.nodes[producer].inputs[0];
-      }
+      t = place[t];
       const Tensor& tensor = training.tensors[t];
       bool computed = tensor.producer != kNone && training.nodes[tensor.producer].phase == Phase::forward;
       if (computed || tensor.kind == TensorKind::input) saved[t] = true;
