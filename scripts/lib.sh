@@ -5,11 +5,12 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 MONET_TOP=$PWD
 # Built dependencies live outside the tree, so that a clean checkout finds them; safe to delete at any time.
 MONET_CACHE=${MONET_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/monet}
-export CCACHE_BASEDIR=$MONET_TOP CCACHE_NOHASHDIR=1
+export CCACHE_BASEDIR=$MONET_TOP CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros
 # Emscripten's linker looks for acorn there when node is not Debian's.
 export NODE_PATH=${NODE_PATH:-/usr/share/nodejs}
 
-say() { printf '\n== %s\n' "$*"; }
+SECONDS=0
+say() { printf '\n== %s (at %d:%02d)\n' "$*" $((SECONDS / 60)) $((SECONDS % 60)); }
 
 as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }
 

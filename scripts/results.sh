@@ -6,6 +6,9 @@ need_node
 build native
 build wasm monet
 build_site
+# A model too large for the tree; PyTorch makes it.
+need python3-torch python3-torchvision python3-onnx
+/usr/bin/python3 examples/models/export.py swin_t
 install_node_packages tests
 install_node_packages tests/web
 node scripts/screenshot.mjs docs/page.png

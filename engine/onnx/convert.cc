@@ -1,11 +1,9 @@
 #include "engine/onnx/convert.h"
 
-#include <onnx/version_converter/convert.h>
-
 #include <algorithm>
 #include <map>
-#include <set>
 
+#include "engine/onnx/convert_opset.h"
 #include "engine/onnx/infer.h"
 #include "engine/onnx/normalise.h"
 
@@ -95,13 +93,13 @@ std::string reason(const std::string& text) {
 // changes nothing there: slopes become [C, 1, ...] here. Requires ranks of all tensors (add_ranks).
 void align_slopes(::onnx::GraphProto& graph) {
   std::map<std::string, const ::onnx::TensorShapeProto*> shapes;
-  std::set<std::string> names;
+  Names names;
+  add_names(graph, names);
   for (const auto* list : {&graph.input(), &graph.value_info()})
     for (const auto& v : *list)
       if (v.type().tensor_type().has_shape()) shapes[v.name()] = &v.type().tensor_type().shape();
   std::map<std::string, Shape> stored;
   for (const auto& t : graph.initializer()) stored[t.name()] = shape_of(t);
-  for (const auto& n : graph.node()) names.insert(n.output().begin(), n.output().end());
   auto one_for_each_channel = [&](const std::string& slope) {
     if (auto t = stored.find(slope); t != stored.end()) return t->second.size() == 1 && t->second[0] != 1;
     auto type = shapes.find(slope);
@@ -115,8 +113,7 @@ void align_slopes(::onnx::GraphProto& graph) {
       ::onnx::NodeProto& unsqueeze = *nodes.Add();
       unsqueeze.set_op_type("Unsqueeze");
       unsqueeze.add_input(n.input(1));
-      std::string name = n.input(1) + "_per_channel";
-      while (!names.insert(name).second) name += "_";
+      std::string name = names.unique(n.input(1) + "_per_channel");
       unsqueeze.add_output(name);
       auto* axes = unsqueeze.add_attribute();
       axes->set_name("axes");
@@ -138,14 +135,6 @@ std::vector<TrainingNorm> cut_training_norms(::onnx::ModelProto& model) {
   return norms;
 }
 
-::onnx::ModelProto convert_opset(const ::onnx::ModelProto& model, int from) {
-  // Building its table of adapters takes longer than converting a ResNet.
-  static const ::onnx::version_conversion::DefaultVersionConverter converter;
-  ::onnx::ModelProto converted = converter.convert_version(model, ::onnx::OpSetID(from), ::onnx::OpSetID(kOpset));
-  use_raw_data(*converted.mutable_graph());
-  return converted;
-}
-
 void convert(::onnx::ModelProto& model, const std::vector<TrainingNorm>& norms, std::vector<Diagnostic>& warnings) {
   int opset = opset_of(model);
   model.set_ir_version(kIrVersion);
@@ -157,23 +146,16 @@ void convert(::onnx::ModelProto& model, const std::vector<TrainingNorm>& norms, 
                             std::to_string(kOpset) + ", the newest known",
                         "", "", ""});
   } else if (opset > 0 && opset < kOpset) {
-    auto inputs = model.graph().input();
-    auto outputs = model.graph().output();
-    auto declared = model.graph().value_info();
     try {
       if (opset < kShapesNeeded) add_ranks(model);  // the adapters will say what they miss
       if (opset < kSlopesBroadcast) align_slopes(*model.mutable_graph());
-      model = convert_opset(model, opset);
+      convert_opset(model);
     } catch (const std::exception& error) {
       throw Refusal({"not-convertible",
                      "the model cannot be brought from opset " + std::to_string(opset) + " to " +
                          std::to_string(kOpset) + ": " + reason(error.what()),
                      "", "", "export it with a newer opset"});
     }
-    // The converter knows tensor types only.
-    *model.mutable_graph()->mutable_input() = inputs;
-    *model.mutable_graph()->mutable_output() = outputs;
-    *model.mutable_graph()->mutable_value_info() = declared;
   }
   std::map<std::string, const TrainingNorm*> by_output;
   for (const TrainingNorm& norm : norms) by_output[norm.output] = &norm;

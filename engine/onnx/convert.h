@@ -23,9 +23,6 @@ struct TrainingNorm {
 // Below opset 14: cuts BatchNormalizations with several outputs to one, and drops is_test and the like.
 std::vector<TrainingNorm> cut_training_norms(::onnx::ModelProto& model);
 
-// ONNX's converter alone; throws what it throws.
-::onnx::ModelProto convert_opset(const ::onnx::ModelProto& model, int from);
-
 // Throws Refusal "not-convertible". Appends to `warnings`: "newer-opset".
 void convert(::onnx::ModelProto& model, const std::vector<TrainingNorm>& norms, std::vector<Diagnostic>& warnings);
 

@@ -6,25 +6,6 @@ namespace monet {
 
 using ::onnx::AttributeProto;
 
-std::string Names::unique(const std::string& wish) {
-  std::string name = wish;
-  for (int i = 2; !used_.insert(name).second; ++i) name = wish + "_" + std::to_string(i);
-  return name;
-}
-
-void Names::add(const ::onnx::GraphProto& graph) {
-  for (const auto& v : graph.input()) used_.insert(v.name());
-  for (const auto& t : graph.initializer()) used_.insert(t.name());
-  for (const auto& n : graph.node()) {
-    used_.insert(n.name());
-    used_.insert(n.output().begin(), n.output().end());
-    for (const auto& a : n.attribute()) {
-      if (a.has_g()) add(a.g());
-      for (const auto& g : a.graphs()) add(g);
-    }
-  }
-}
-
 AttributeProto int_attribute(const std::string& name, int64_t value) {
   AttributeProto a;
   a.set_name(name);

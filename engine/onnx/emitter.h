@@ -2,7 +2,6 @@
 #pragma once
 
 #include <initializer_list>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -11,17 +10,6 @@
 namespace monet {
 
 using Nodes = google::protobuf::RepeatedPtrField<::onnx::NodeProto>;
-
-// Every name of a node or tensor in a graph and its subgraphs, and those handed out since.
-class Names {
- public:
-  explicit Names(const ::onnx::GraphProto& graph) { add(graph); }
-  std::string unique(const std::string& wish);
-
- private:
-  void add(const ::onnx::GraphProto& graph);
-  std::set<std::string> used_;
-};
 
 ::onnx::AttributeProto int_attribute(const std::string& name, int64_t value);
 ::onnx::AttributeProto ints_attribute(const std::string& name, const std::vector<int64_t>& values);

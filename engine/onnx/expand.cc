@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "engine/onnx/convert.h"
+#include "engine/onnx/convert_opset.h"
 
 namespace monet {
 
@@ -129,10 +129,10 @@ class Expander {
       if (produces(body, output)) alone.mutable_graph()->add_output()->set_name(output);
     std::vector<std::pair<int, ::onnx::AttributeProto>> references = cut_references(body);
     *alone.mutable_graph()->mutable_node() = body.node();
-    ::onnx::ModelProto converted = convert_opset(alone, version);
-    if (converted.graph().node_size() != body.node_size() && !references.empty())
+    convert_opset(alone);
+    if (alone.graph().node_size() != body.node_size() && !references.empty())
       throw std::runtime_error("the body changes with its version");
-    *body.mutable_node() = converted.graph().node();
+    *body.mutable_node() = alone.graph().node();
     for (auto& [node, attribute] : references) *body.mutable_node(node)->add_attribute() = attribute;
   }
 

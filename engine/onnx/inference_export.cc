@@ -1,7 +1,6 @@
 #include "engine/onnx/inference_export.h"
 
 #include <algorithm>
-#include <set>
 #include <unordered_map>
 
 namespace monet {
@@ -64,25 +63,16 @@ Diagnostic inference_export_warning(int convs) {
 
 void assume_batch_norms(::onnx::GraphProto& graph, const std::vector<int>& convs, std::vector<Stored>& stored) {
   auto aliases = find_aliases(graph);
-  std::set<std::string> taken;
+  Names names;
+  add_names(graph, names);
   std::unordered_map<std::string, const ::onnx::TypeProto*> types;
   std::unordered_map<std::string, Shape> shapes;  // of stored tensors with values
   std::unordered_map<std::string, int32_t> dtypes;
-  for (const auto& v : graph.input()) {
-    taken.insert(v.name());
-    types[v.name()] = &v.type();
-  }
+  for (const auto& v : graph.input()) types[v.name()] = &v.type();
   for (const auto& t : graph.initializer()) {
-    taken.insert(t.name());
     shapes[t.name()] = shape_of(t);
     dtypes[t.name()] = t.data_type();
   }
-  for (const auto& n : graph.node()) taken.insert(n.output().begin(), n.output().end());
-  auto free_name = [&](const std::string& base) {
-    std::string name = base;
-    for (int i = 2; !taken.insert(name).second; ++i) name = base + "_" + std::to_string(i);
-    return name;
-  };
 
   google::protobuf::RepeatedPtrField<::onnx::NodeProto> nodes;
   size_t next = 0;
@@ -105,7 +95,7 @@ void assume_batch_norms(::onnx::GraphProto& graph, const std::vector<int>& convs
       dtype = type->second->tensor_type().elem_type();
     }
     if (channels < 1) continue;
-    std::string y = conv->output(0), raw = free_name(y + "_conv");
+    std::string y = conv->output(0), raw = names.unique(y + "_conv");
     conv->mutable_input()->RemoveLast();
     conv->set_output(0, raw);
     ::onnx::NodeProto* norm = nodes.Add();
@@ -113,15 +103,15 @@ void assume_batch_norms(::onnx::GraphProto& graph, const std::vector<int>& convs
     if (!conv->name().empty()) norm->set_name(conv->name() + "_bn");
     norm->add_input(raw);
     for (const char* part : {"_bn_scale", "_bn_bias", "_bn_mean", "_bn_var"}) {
-      std::string name = free_name(y + part);
+      std::string name = names.unique(y + part);
       norm->add_input(name);
       inputs.push_back({name, {channels, dtype}});
       bool statistic = norm->input_size() > 3;
       stored.push_back({name, statistic ? TensorKind::buffer : TensorKind::parameter});
     }
     norm->add_output(y);
-    norm->add_output(free_name(y + "_bn_running_mean"));
-    norm->add_output(free_name(y + "_bn_running_var"));
+    norm->add_output(names.unique(y + "_bn_running_mean"));
+    norm->add_output(names.unique(y + "_bn_running_var"));
     auto* mode = norm->add_attribute();
     mode->set_name("training_mode");
     mode->set_type(::onnx::AttributeProto::INT);

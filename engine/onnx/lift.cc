@@ -358,12 +358,12 @@ void Lifter::compact() {
   result.opset = graph_.opset;
   result.opsets = std::move(graph_.opsets);
   std::vector<TensorId> moved(graph_.tensors.size(), kNone);
-  std::unordered_set<std::string> taken;
+  Names names;
   for (TensorId t = 0; t < static_cast<TensorId>(graph_.tensors.size()); ++t) {
     if (!needed[t]) continue;
     Tensor tensor = std::move(graph_.tensors[t]);
     tensor.producer = kNone;
-    while (!taken.insert(tensor.name).second) tensor.name += "_";
+    tensor.name = names.unique(tensor.name);
     moved[t] = result.add(std::move(tensor));
   }
   auto rename = [&](std::vector<TensorId>& list) {

@@ -70,7 +70,8 @@ bool lower(::onnx::ModelProto& model, const Inferred& inferred, std::vector<Stor
     if (inferred.problems[k].code == "shape-error" && graph.node(inferred.failed[k]).op_type() == "Scan")
       unfit.insert(inferred.failed[k]);
 
-  Names names(graph);
+  Names names;
+  add_names(graph, names);
   Nodes nodes;
   bool changed = false;
   for (int i = 0; i < graph.node_size(); ++i) {
@@ -95,7 +96,7 @@ bool lower(::onnx::ModelProto& model, const Inferred& inferred, std::vector<Stor
       lowered.nodes += nodes.size() - before;
       ++lowered.replaced[n.op_type()];
     } else {
-      lowered.kept.emplace(name_of(n), reason);
+      lowered.kept.emplace(name_of(n), Lowered::Kept{reason, is_control_flow(n)});
       nodes.Add()->Swap(&n);
     }
   }

@@ -23,9 +23,13 @@ namespace monet {
 constexpr int64_t kMaxLowered = int64_t{1} << 16;
 
 struct Lowered {
-  std::map<std::string, int> replaced;      // nodes by operator
-  int64_t nodes = 0;                        // that they became
-  std::map<std::string, std::string> kept;  // by name_of(node): why a node stays ("it clips its gates")
+  struct Kept {
+    std::string reason;   // "it clips its gates"
+    bool opaque = false;  // what it computes is not counted: control flow
+  };
+  std::map<std::string, int> replaced;  // nodes by operator
+  int64_t nodes = 0;                    // that they became
+  std::map<std::string, Kept> kept;     // by name_of(node)
 };
 
 // Returns whether anything changed: bodies may hold further ones, so infer and call again until it is false.

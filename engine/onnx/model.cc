@@ -163,7 +163,7 @@ BoundModel Model::bind(const BindOptions& options) const {
     if (changed) continue;
     for (Diagnostic& problem : inferred.problems)
       if (auto kept = lowered.kept.find(problem.node); kept != lowered.kept.end())
-        problem.hint = kept->second + "; " + kLowerHint;
+        problem.hint = kept->second.reason + "; " + kLowerHint;
     if (options.batch && *options.batch != exported)
       explain_baked_batch(model.graph(), inferred, exported, *options.batch, inferred.problems);
     refuse_if(inferred.problems);
@@ -174,8 +174,10 @@ BoundModel Model::bind(const BindOptions& options) const {
                               op + " (" + std::to_string(count) + (count == 1 ? " node" : " nodes") +
                                   ") is replaced by its steps as plain operators",
                               "", "", ""});
-  for (const auto& [node, reason] : lowered.kept)
-    bound.warnings.push_back({"not-unrolled", "node " + node + " stays one operator, which has no gradient: " + reason,
+  for (const auto& [node, kept] : lowered.kept)
+    bound.warnings.push_back({"not-unrolled",
+                              "node " + node + " stays one operator, which has no gradient: " + kept.reason +
+                                  (kept.opaque ? "; assumed: one operation for each element it makes" : ""),
                               node, "", kLowerHint});
   for (const auto& [op, count] : expanded)
     bound.warnings.push_back({"expanded",

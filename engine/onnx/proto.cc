@@ -112,6 +112,19 @@ void for_each_read(const ::onnx::NodeProto& node, const std::function<void(const
   }
 }
 
+void add_names(const ::onnx::GraphProto& graph, Names& names) {
+  for (const auto& v : graph.input()) names.add(v.name());
+  for (const auto& t : graph.initializer()) names.add(t.name());
+  for (const auto& n : graph.node()) {
+    names.add(n.name());
+    for (const std::string& output : n.output()) names.add(output);
+    for (const auto& a : n.attribute()) {
+      if (a.has_g()) add_names(a.g(), names);
+      for (const auto& g : a.graphs()) add_names(g, names);
+    }
+  }
+}
+
 std::string metadata(const ::onnx::NodeProto& node, const std::string& key) { return metadata_of(node, key); }
 std::string metadata(const ::onnx::ValueInfoProto& value, const std::string& key) { return metadata_of(value, key); }
 

@@ -10,6 +10,7 @@
 
 #include "engine/ir/diagnostic.h"
 #include "engine/ir/graph.h"
+#include "engine/ir/names.h"
 
 namespace onnx {
 class OpSchema;
@@ -48,6 +49,9 @@ void add_default_attributes(const ::onnx::OpSchema& schema, ::onnx::NodeProto& n
 // Calls `visit` for every name that the node reads: its inputs, and what its subgraphs take from outside. Absent
 // (empty) ones are left out. A name can come several times.
 void for_each_read(const ::onnx::NodeProto& node, const std::function<void(const std::string&)>& visit);
+
+// Adds every name of a node or tensor in a graph and its subgraphs.
+void add_names(const ::onnx::GraphProto& graph, Names& names);
 
 // Metadata keys that export writes and import reads; every other key is dropped on import.
 constexpr const char* kMetadataPrefix = "monet.";

@@ -158,8 +158,10 @@ class Skimmer {
   // "graph.node[3].attribute[0]"
   std::string where() const {
     std::string text;
-    for (const auto& step : path_)
-      text += (text.empty() ? "" : ".") + std::string(step.first) + "[" + std::to_string(step.second) + "]";
+    for (const auto& step : path_) {
+      if (!text.empty()) text += '.';
+      text.append(step.first).append("[").append(std::to_string(step.second)).append("]");
+    }
     return text.empty() ? "the model" : text;
   }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "engine/training/recompute.h"
+
 namespace monet {
 
 const char* const kEngineVersion = MONET_VERSION;
@@ -182,7 +184,8 @@ Json memory_json(const Results& r) {
     saved_json.push_back({{"tensor", graph.tensors[t].name},
                           {"layer", unit == kNone ? Json(nullptr) : Json(unit)},
                           {"bytes", r.tensor_bytes[t]},
-                          {"readers", readers[t]}});
+                          {"readers", readers[t]},
+                          {"recomputable", is_recomputable(graph, t)}});
   }
   Json timeline = {{"layer", m.order}};
   for (int c = 0; c < kMemoryCategories; ++c) {

@@ -4,6 +4,8 @@
 #include <set>
 #include <utility>
 
+#include "engine/ir/names.h"
+
 namespace monet {
 
 namespace {
@@ -11,7 +13,9 @@ namespace {
 class Adapter {
  public:
   Adapter(const Graph& forward, int64_t rank, const std::vector<TensorId>& weights)
-      : forward_(forward), rank_(rank), weights_(weights.begin(), weights.end()) {}
+      : forward_(forward), rank_(rank), weights_(weights.begin(), weights.end()) {
+    for (const Tensor& tensor : forward.tensors) names_.add(tensor.name);
+  }
 
   Adapted run() {
     Graph& graph = result_.graph;
@@ -45,7 +49,7 @@ class Adapter {
     TensorId y = node.outputs[0];
     Graph& graph = result_.graph;
     Tensor base = graph.tensors[y];
-    base.name += "_base";
+    base.name = names_.unique(base.name + "_base");
     node.outputs[0] = graph.add(std::move(base));
     graph.add(node);
     TensorId path = node.op == "Conv" ? convolution(node, weight, y) : product(node, weight, y);
@@ -88,7 +92,7 @@ class Adapter {
     const Tensor& w = forward_.tensors[weight];
     Graph& graph = result_.graph;
     TensorId t =
-        graph.add(Tensor{.name = w.name + suffix, .dtype = w.dtype, .shape = shape, .kind = TensorKind::parameter});
+        graph.add(Tensor{.name = names_.unique(w.name + suffix), .dtype = w.dtype, .shape = shape, .kind = TensorKind::parameter});
     graph.inputs.push_back(t);
     result_.adapters.push_back(t);
     return t;
@@ -98,8 +102,7 @@ class Adapter {
                 std::vector<Attribute> attributes) {
     Graph& graph = result_.graph;
     const Tensor& w = forward_.tensors[weight];
-    std::string name = w.name + ".lora_" + std::to_string(++emitted_);
-    TensorId output = graph.add(Tensor{.name = name, .dtype = w.dtype, .shape = shape});
+    TensorId output = graph.add(Tensor{.name = names_.unique(w.name + ".lora"), .dtype = w.dtype, .shape = shape});
     graph.add(Node{.op = op, .inputs = std::move(inputs), .outputs = {output}, .attributes = std::move(attributes)});
     return output;
   }
@@ -108,7 +111,7 @@ class Adapter {
   int64_t rank_;
   std::set<TensorId> weights_;
   std::map<std::pair<TensorId, Shape>, std::pair<TensorId, TensorId>> pairs_;  // by weight and the shape of A
-  int64_t emitted_ = 0;
+  Names names_;
   Adapted result_;
 };
 

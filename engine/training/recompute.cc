@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "engine/ir/names.h"
 #include "engine/training/builder.h"
 #include "engine/training/training_graph.h"
 
@@ -35,7 +36,7 @@ class Rewriter {
       : old_(old), storage_(storage(old)), is_dropped_(old.tensors.size()), copies_(old.tensors.size(), kNone) {
     for (TensorId t : dropped) is_dropped_[t] = true;
     for (TensorId t : saved_for_backward(old)) is_saved_.insert(t);
-    for (const Tensor& tensor : old.tensors) names_.insert(tensor.name);
+    for (const Tensor& tensor : old.tensors) names_.add(tensor.name);
     graph_ = old;
     graph_.nodes.clear();
     graph_.units.clear();
@@ -90,9 +91,7 @@ class Rewriter {
 
   TensorId copied_tensor(TensorId t) {
     Tensor tensor = old_.tensors[t];
-    std::string wish = tensor.name + "_recomputed";
-    tensor.name = wish;
-    for (int i = 1; !names_.insert(tensor.name).second; ++i) tensor.name = wish + "_" + std::to_string(i);
+    tensor.name = names_.unique(tensor.name + "_recomputed");
     tensor.of = kNone;
     TensorId added = graph_.add(std::move(tensor));
     copies_[t] = is_kept(t) ? t : added;
@@ -119,7 +118,7 @@ class Rewriter {
     if (dropout.outputs.size() > 1) mask = dropout.outputs[1];
     if (mask == kNone) {  // forward nodes keep their indices
       const Tensor& y = old_.tensors[dropout.outputs[0]];
-      mask = graph_.add(Tensor{.name = y.name + "_mask", .dtype = DType::boolean, .shape = y.shape, .producer = id});
+      mask = graph_.add(Tensor{.name = names_.unique(y.name + "_mask"), .dtype = DType::boolean, .shape = y.shape, .producer = id});
       graph_.nodes[id].outputs.resize(2, kNone);
       graph_.nodes[id].outputs[1] = mask;
     }
@@ -127,14 +126,15 @@ class Rewriter {
     if (dropout.inputs.size() > 1 && dropout.inputs[1] != kNone) known_scalar(old_.tensors[dropout.inputs[1]], &ratio);
     DType type = old_.tensors[dropout.outputs[0]].dtype;
     auto constant = [&](double value) {
-      std::string name = "recompute_constant_" + std::to_string(++constants_);
-      names_.insert(name);
-      return graph_.add(Tensor{.name = name, .dtype = type, .kind = TensorKind::constant, .data = encode(value, type)});
+      return graph_.add(Tensor{.name = names_.unique("recompute_constant"),
+                               .dtype = type,
+                               .kind = TensorKind::constant,
+                               .data = encode(value, type)});
     };
     begin(id);
     TensorId y = copied_tensor(dropout.outputs[0]);
     Tensor kept = graph_.tensors[y];
-    kept.name += "/Where";
+    kept.name = names_.unique(kept.name + "/Where");
     TensorId selected = graph_.add(std::move(kept));
     append(Node{.op = "Where", .inputs = {mask, x, constant(0)}, .outputs = {selected}});
     append(Node{.op = "Mul", .inputs = {selected, constant(1 / (1 - ratio))}, .outputs = {y}});
@@ -171,12 +171,16 @@ class Rewriter {
   std::vector<bool> is_dropped_;
   std::unordered_set<TensorId> is_saved_;
   std::vector<TensorId> copies_;  // what to read instead: itself when kept; kNone: not yet known
-  std::unordered_set<std::string> names_;
-  int64_t constants_ = 0;
+  Names names_;
   Graph graph_;
 };
 
 }  // namespace
+
+bool is_recomputable(const Graph& training, TensorId t) {
+  NodeId producer = training.tensors[t].producer;
+  return producer != kNone && !is_unrepeatable(training.nodes[producer], t);
+}
 
 void recompute(Graph& training, const std::vector<std::string>& dropped, std::vector<Diagnostic>& problems) {
   if (dropped.empty()) return;
@@ -189,8 +193,8 @@ void recompute(Graph& training, const std::vector<std::string>& dropped, std::ve
     if (at == saved.end()) {
       problems.push_back({"not-saved", "tensor " + name + " is not saved for the backward pass", "recompute", name,
                           "the report's memory.saved lists the tensors that are"});
-    } else if (const Node& node = training.nodes[training.tensors[at->second].producer];
-               is_unrepeatable(node, at->second)) {
+    } else if (!is_recomputable(training, at->second)) {
+      const Node& node = training.nodes[training.tensors[at->second].producer];
       problems.push_back({"not-recomputable",
                           "tensor " + name + " cannot be computed again: " + node.op +
                               (is_random(node) ? " draws it at random" : " has a subgraph"),

@@ -10,6 +10,9 @@
 
 namespace monet {
 
+// Whether a tensor of the forward pass comes out the same when it is computed again, given its inputs.
+bool is_recomputable(const Graph& training, TensorId t);
+
 // Rewrites the graph so that the tensors named are not saved: backward nodes read copies of them, made by copies of
 // forward nodes (Phase::recompute, origin the forward node) from the nearest tensors that are kept. Copies stand before
 // their first use and serve all uses. A Dropout is copied with the mask that it drew; what else is random, or has a

@@ -1,9 +1,9 @@
 #include "engine/training/training_graph.h"
 
 #include <algorithm>
-#include <set>
 #include <unordered_map>
 
+#include "engine/ir/names.h"
 #include "engine/training/builder.h"
 #include "engine/training/differentiate.h"
 #include "engine/training/gradient_rules.h"
@@ -134,17 +134,11 @@ void warn_straight_through(const Graph& graph, std::vector<Diagnostic>& warnings
 
 // Names what was added: gradients after what they are the gradient of, other tensors after where they belong.
 void name_tensors(Graph& graph, size_t forward_tensors, TensorId loss, const std::vector<TensorId>& gradients) {
-  std::set<std::string> used;
-  std::unordered_map<std::string, int> counters;
-  for (size_t t = 0; t < forward_tensors; ++t) used.insert(graph.tensors[t].name);
-  auto take = [&](TensorId t, const std::string& wish) {
-    std::string name = wish;
-    while (!used.insert(name).second) name = wish + "_" + std::to_string(++counters[wish]);
-    graph.tensors[t].name = name;
-  };
+  Names names;
+  for (size_t t = 0; t < forward_tensors; ++t) names.add(graph.tensors[t].name);
   std::vector<bool> done(graph.tensors.size());
   auto once = [&](TensorId t, const std::string& wish) {
-    if (!done[t]) take(t, wish);
+    if (!done[t]) graph.tensors[t].name = names.unique(wish);
     done[t] = true;
   };
   once(loss, "loss");

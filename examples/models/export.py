@@ -140,6 +140,11 @@ TEST_MODELS = {
     "vit_b_16_opset14": (torchvision.models.vit_b_16, lambda: image(3, 224), IMAGES, 14),
     "gpt2_6_layers_opset14": (lambda: Gpt2(layers=6), lambda: torch.zeros(2, 16, dtype=torch.int64), TOKENS, 14),
 }
+# For benchmarks alone, in build/models: larger than the tree takes.
+BENCH_MODELS = {
+    "swin_t": (torchvision.models.swin_t, lambda: image(3, 224), IMAGES),
+}
+ALL = {**MODELS, **TEST_MODELS, **BENCH_MODELS}
 
 
 def strip(tensor):
@@ -153,7 +158,7 @@ def size_in_bytes(tensor):
 
 
 def export(name, folder):
-    build, example, (input_name, output_name, input_axes, output_axes), *opset = {**MODELS, **TEST_MODELS}[name]
+    build, example, (input_name, output_name, input_axes, output_axes), *opset = ALL[name]
     torch.manual_seed(0)
     model = build().train()
     for module in model.modules():
@@ -189,10 +194,12 @@ def export(name, folder):
 
 
 if __name__ == "__main__":
-    known = {**MODELS, **TEST_MODELS}
-    unknown = [name for name in sys.argv[1:] if name not in known]
+    unknown = [name for name in sys.argv[1:] if name not in ALL]
     if unknown:
-        sys.exit(f"no model is called {', '.join(unknown)}; there are {', '.join(known)}")
+        sys.exit(f"no model is called {', '.join(unknown)}; there are {', '.join(ALL)}")
     here = os.path.dirname(os.path.abspath(__file__))
-    for each in sys.argv[1:] or known:
-        export(each, here if each in MODELS else os.path.join(here, "../../tests/models"))
+    for each in sys.argv[1:] or [*MODELS, *TEST_MODELS]:
+        place = "." if each in MODELS else "../../tests/models" if each in TEST_MODELS else "../../build/models"
+        folder = os.path.normpath(os.path.join(here, place))
+        os.makedirs(folder, exist_ok=True)
+        export(each, folder)

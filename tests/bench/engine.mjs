@@ -1,9 +1,15 @@
 // node tests/bench/engine.mjs: the same figures as engine_bench, for the WASM engine in Node; medians of 15 runs.
-import { readdirSync } from 'node:fs';
-import { join } from 'node:path';
+// Over examples/models, and build/models where scripts/results.sh exports larger ones.
+import { existsSync, readdirSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import { analyze, loadEngine, openModel } from '../../scripts/engine.mjs';
 
-const folder = new URL('../../examples/models', import.meta.url).pathname;
+const files = ['../../examples/models', '../../build/models']
+  .map((folder) => new URL(folder, import.meta.url).pathname)
+  .filter((folder) => existsSync(folder))
+  .flatMap((folder) => readdirSync(folder).map((name) => join(folder, name)))
+  .filter((path) => path.endsWith('.onnx'))
+  .sort((a, b) => (basename(a) < basename(b) ? -1 : 1));
 const median = (values) => values.sort((a, b) => a - b)[values.length >> 1];
 const time = (work) => {
   const start = performance.now();
@@ -14,19 +20,24 @@ const time = (work) => {
 const start = performance.now();
 const engine = await loadEngine();
 console.log(`loading the module: ${(performance.now() - start).toFixed(0)} ms`);
-console.log('model'.padEnd(20), 'open ms'.padStart(10), 'new batch ms'.padStart(14), 'new capacity ms'.padStart(16));
-for (const name of readdirSync(folder).filter((n) => n.endsWith('.onnx')).sort()) {
-  const opens = [], batches = [], capacities = [];
+console.log('model'.padEnd(20), 'nodes'.padStart(6), 'open ms'.padStart(10), 'graph ms'.padStart(10), 'new batch ms'.padStart(14), 'new capacity ms'.padStart(16));
+for (const path of files) {
+  let nodes;
+  const opens = [], graphs = [], batches = [], capacities = [];
   for (let i = 0; i < 15; ++i) {
     let model;
-    opens.push(time(() => (model = openModel(engine, join(folder, name)))));
+    opens.push(time(() => (model = openModel(engine, path))));
+    graphs.push(time(() => model.session.trainingGraph('{}'))); // and writing it as ONNX
     batches.push(time(() => analyze(model.session, { hardware: 'edge_tpu', batch: 1 + 16 * i })));
     capacities.push(time(() => analyze(model.session, { hardware: 'edge_tpu', batch: 1 + 16 * i, capacity_bytes: 1e9 + i })));
+    nodes = model.model.nodes;
     model.session.delete();
   }
   console.log(
-    name.padEnd(20),
+    basename(path).padEnd(20),
+    String(nodes).padStart(6),
     median(opens).toFixed(1).padStart(10),
+    median(graphs).toFixed(1).padStart(10),
     median(batches).toFixed(1).padStart(14),
     median(capacities).toFixed(1).padStart(16),
   );

@@ -1,28 +1,43 @@
-// How long the engine takes natively: opening (the file to its structure) and analysing (shapes, training graph,
-// memory, bounds, report), cold and with everything but the changed setting cached. Printed, never asserted.
+// How long the engine takes natively: opening (the file to its structure), the training graph alone, and analysing
+// (shapes, training graph, memory, bounds, report), cold and with everything but the changed setting cached. Over the
+// models of examples/models, and of build/models where scripts/results.sh exports larger ones. Printed, never asserted.
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <vector>
 
 #include "engine/analysis/session.h"
 #include "engine/report/report.h"
+#include "engine/training/gradient_rules.h"
 
 namespace {
 
-std::string model(const char* name) { return std::string(MONET_SOURCE_DIR "/examples/models/") + name + ".onnx"; }
-
-void BM_Open(benchmark::State& state, const char* name) {
+void BM_Open(benchmark::State& state, const std::string& path) {
   for (auto _ : state) {
-    auto source = monet::open_file(model(name));
-    monet::Session session(*source, name);
+    auto source = monet::open_file(path);
+    monet::Session session(*source, path);
     benchmark::DoNotOptimize(session.file().node_count());
   }
 }
 
+// Shapes and training graph of an open file.
+void BM_TrainingGraph(benchmark::State& state, const std::string& path) {
+  auto source = monet::open_file(path);
+  monet::Model model = monet::Model::open(*source, path);
+  size_t nodes = 0;
+  for (auto _ : state) {
+    monet::Graph forward = model.bind({.has_rule = monet::has_gradient_rule}).graph;
+    nodes = monet::build_training_graph(forward, {}).graph.nodes.size();
+  }
+  state.counters["file_nodes"] = static_cast<double>(model.node_count());
+  state.counters["training_nodes"] = static_cast<double>(nodes);
+}
+
 // Another batch each time: shapes, training graph and everything after are new.
-void BM_AnalyzeNewBatch(benchmark::State& state, const char* name) {
-  auto source = monet::open_file(model(name));
-  monet::Session session(*source, name);
+void BM_AnalyzeNewBatch(benchmark::State& state, const std::string& path) {
+  auto source = monet::open_file(path);
+  monet::Session session(*source, path);
   monet::Settings settings = monet::parse_settings(R"({"hardware": "edge_tpu"})");
   int64_t batch = 1;
   for (auto _ : state) {
@@ -32,9 +47,9 @@ void BM_AnalyzeNewBatch(benchmark::State& state, const char* name) {
 }
 
 // Another capacity each time: shapes and training graph stay.
-void BM_AnalyzeNewCapacity(benchmark::State& state, const char* name) {
-  auto source = monet::open_file(model(name));
-  monet::Session session(*source, name);
+void BM_AnalyzeNewCapacity(benchmark::State& state, const std::string& path) {
+  auto source = monet::open_file(path);
+  monet::Session session(*source, path);
   monet::Settings settings = monet::parse_settings(R"({"hardware": "edge_tpu"})");
   int64_t capacity = 1'000'000'000;
   for (auto _ : state) {
@@ -70,16 +85,21 @@ BENCHMARK(BM_TrainingGraphOfChain)->Arg(1'000)->Arg(10'000)->Arg(100'000)->Compl
 
 }  // namespace
 
-#define MONET_BENCH(name)                                                            \
-  BENCHMARK_CAPTURE(BM_Open, name, #name)->Unit(benchmark::kMillisecond);            \
-  BENCHMARK_CAPTURE(BM_AnalyzeNewBatch, name, #name)->Unit(benchmark::kMillisecond); \
-  BENCHMARK_CAPTURE(BM_AnalyzeNewCapacity, name, #name)->Unit(benchmark::kMillisecond)
-
-MONET_BENCH(lenet5);
-MONET_BENCH(resnet18);
-MONET_BENCH(resnet50);
-MONET_BENCH(mobilenet_v2);
-MONET_BENCH(vit_b_16);
-MONET_BENCH(gpt2_small);
-
-BENCHMARK_MAIN();
+int main(int argc, char** argv) {
+  std::vector<std::filesystem::path> files;
+  for (const char* folder : {MONET_SOURCE_DIR "/examples/models", MONET_SOURCE_DIR "/build/models"})
+    if (std::filesystem::exists(folder))
+      for (const auto& entry : std::filesystem::directory_iterator(folder))
+        if (entry.path().extension() == ".onnx") files.push_back(entry.path());
+  std::sort(files.begin(), files.end(), [](const auto& a, const auto& b) { return a.filename() < b.filename(); });
+  using Measure = void (*)(benchmark::State&, const std::string&);
+  for (const std::filesystem::path& file : files)
+    for (const auto& [title, measure] : {std::pair<const char*, Measure>{"Open", BM_Open},
+                                         {"TrainingGraph", BM_TrainingGraph},
+                                         {"AnalyzeNewBatch", BM_AnalyzeNewBatch},
+                                         {"AnalyzeNewCapacity", BM_AnalyzeNewCapacity}})
+      benchmark::RegisterBenchmark((std::string(title) + "/" + file.stem().string()).c_str(), measure, file.string())
+          ->Unit(benchmark::kMillisecond);
+  benchmark::Initialize(&argc, argv);
+  benchmark::RunSpecifiedBenchmarks();
+}

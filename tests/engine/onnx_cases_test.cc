@@ -71,6 +71,52 @@ TEST(OnnxCases, GroupsDivideTheMacs) {  // case 15
   }
 }
 
+TEST(OnnxCases, ControlFlowIsCostedByRoundAndByBranch) {  // case 14
+  auto graph = [](const std::vector<Message>& nodes, const std::vector<Message>& inputs,
+                  const std::vector<std::string>& outputs) {
+    Message g;
+    for (const Message& n : nodes) g.message(1, n);
+    for (const Message& v : inputs) g.message(11, v);
+    for (const std::string& o : outputs) g.message(12, Message().bytes(1, o));
+    return g.bytes(2, "body");
+  };
+  auto report = [](const Builder& b) {
+    std::string bytes = b.bytes();
+    MemorySource source(bytes);
+    return Session(source, "control").analyze(parse_settings("{}"));
+  };
+  // Five rounds of h <- h * w, with `w` from outside the body.
+  Builder loop;
+  loop.input("x", {2, 8}).weight("w", {8, 8});
+  loop.initializer(tensor_proto("five", DType::int64, {}, raw<int64_t>({5})));
+  Message body = graph({node("MatMul", {"h", "w"}, {"next"}), node("Identity", {"go"}, {"go_on"})},
+                       {value_info("i", tensor_type(DType::int64, {})), value_info("go", tensor_type(DType::boolean, {})),
+                        value_info("h", tensor_type(DType::float32, {2, 8}))},
+                       {"go_on", "next"});
+  loop.op("Loop", {"five", "", "x"}, {"y"}, {attr_graph("body", body)}, "loop").output("y");
+  EXPECT_EQ(report(loop)["model"]["forward_macs"], 5 * 2 * 8 * 8);
+  EXPECT_EQ(report(loop)["training"]["macs"]["weight_gradient"], 5 * 2 * 8 * 8);
+  EXPECT_EQ(report(loop)["training"]["macs"]["input_gradient"], 4 * 2 * 8 * 8);  // the first round reads data
+  EXPECT_EQ(report(loop)["model"]["parameters"], 64);
+
+  // The branch that is taken, where that is known; else one operation an element, which is said.
+  auto branches = [&](const std::string& condition) {
+    Builder b;
+    b.input("x", {2, 8}).input("flag", {}, DType::boolean).weight("w", {8, 8}).weight("v", {8, 8});
+    b.initializer(tensor_proto("yes", DType::boolean, {}, std::string(1, '\1')));
+    Message twice = graph({node("MatMul", {"x", "w"}, {"a"}), node("MatMul", {"a", "v"}, {"out"})}, {}, {"out"});
+    Message once = graph({node("MatMul", {"x", "w"}, {"out"})}, {}, {"out"});
+    b.op("If", {condition}, {"y"}, {attr_graph("then_branch", twice), attr_graph("else_branch", once)}, "if");
+    return report(b.output("y"));
+  };
+  EXPECT_EQ(branches("yes")["model"]["forward_macs"], 2 * 2 * 8 * 8);
+  nlohmann::ordered_json opaque = branches("flag");
+  EXPECT_EQ(opaque["model"]["forward_macs"], 0);
+  ASSERT_EQ(opaque["layers"].size(), 1u);
+  EXPECT_EQ(opaque["layers"][0]["operations"], 2 * 8);
+  EXPECT_NE(opaque["warnings"].dump().find("assumed: one operation for each element"), std::string::npos);
+}
+
 TEST(OnnxCases, GemmKeepsItsRoles) {  // case 16
   for (int trans_a : {0, 1}) {
     for (int trans_b : {0, 1}) {
@@ -87,8 +133,9 @@ TEST(OnnxCases, GemmKeepsItsRoles) {  // case 16
           for (const Unit& unit : training.units) {
             if (unit.op != "Gemm") continue;
             roles.insert(name(unit.role));
-            if (unit.role == Role::forward || unit.role == Role::weight_gradient)
+            if (unit.role == Role::forward || unit.role == Role::weight_gradient) {
               EXPECT_EQ(loop_nest(training, unit).macs(), 4 * 6 * 5);
+            }
           }
           // No gradient for the data; the bias gradient is the only other part.
           std::multiset<std::string> expected = {"forward", "weight_gradient"};

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "onnx_builder.h"
 
@@ -276,6 +278,39 @@ TEST(OnnxImport, UpsampleBecomesResize) {  // case 10
       bind(Builder(9).input("x", {1, 2, 3, 3}).floats("s", {1, 1, 2, 3}).op("Upsample", {"x", "s"}, {"y"}).output("y"));
   EXPECT_EQ(operators(bound.graph), "Resize");
   EXPECT_EQ(tensor(bound.graph, "y").shape, (Shape{1, 2, 6, 9}));
+}
+
+// ONNX's converter gets a long model in pieces: a constant serves several of them, tensors cross from one to another,
+// and what adapters add (axes as inputs) has names of its own, though the converter counts from 0 in each.
+TEST(OnnxImport, LongModelsAreConvertedInPieces) {
+  constexpr int kLayers = 200;
+  Builder b(9);
+  b.input("x", {1, 2, 3, 3}).floats("stored", {1, 1, 1, 1});
+  b.constant("made", tensor_proto("", DType::float32, {4}, raw<float>({1, 1, 1, 1})));
+  std::string h = "x";
+  for (int i = 0; i < kLayers; ++i) {
+    std::string n = std::to_string(i);
+    b.op("Upsample", {h, i % 2 ? "made" : "stored"}, {"up" + n});
+    b.op("Unsqueeze", {"up" + n}, {n}, {attr("axes", std::vector<int64_t>{0})});
+    b.op("Squeeze", {n}, {"h" + n}, {attr("axes", std::vector<int64_t>{0})});
+    h = "h" + n;
+  }
+  b.op("Add", {h, "up0"}, {"y"}).output("y").output("up100");
+  Graph graph = bind(b).graph;
+  std::map<std::string, int> operators;
+  for (const Node& n : graph.nodes) ++operators[n.op];
+  EXPECT_EQ(operators, (std::map<std::string, int>{
+                           {"Resize", kLayers}, {"Unsqueeze", kLayers}, {"Squeeze", kLayers}, {"Add", 1}}));
+  std::set<std::string> names;
+  for (const Tensor& t : graph.tensors) EXPECT_TRUE(names.insert(t.name).second) << t.name;
+  for (int i : {0, 42, 43, 100, 199}) {
+    EXPECT_EQ(tensor(graph, "up" + std::to_string(i)).shape, (Shape{1, 2, 3, 3}));
+    EXPECT_EQ(tensor(graph, std::to_string(i)).shape, (Shape{1, 1, 2, 3, 3}));
+  }
+  EXPECT_EQ(graph.tensors[graph.nodes.back().inputs[1]].name, "up0");
+  ASSERT_EQ(graph.outputs.size(), 2u);
+  EXPECT_EQ(graph.tensors[graph.outputs[1]].name, "up100");
+  EXPECT_NO_THROW(export_model(graph));
 }
 
 // ---- BatchNormalization of all opsets (case 11) -------------------------------------------------------------------

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 
 #include "engine/training/recompute.h"
 #include "engine/training/selection.h"
@@ -124,6 +125,24 @@ TEST(Recompute, CopiesTheSliceFromTheNearestKeptTensorsOnce) {
       if (out != kNone) made[out] = true;
   }
   EXPECT_EQ(t.graph.outputs.size(), kept.graph.outputs.size());
+}
+
+TEST(TrainingGraph, WhatOptionsAddClashesWithNoNameOfTheModel) {
+  ForwardGraph f;
+  TensorId x = f.input("recompute_constant", {4, 8});
+  TensorId ratio = f.tensor("ratio", {}, TensorKind::constant, DType::float32, std::string("\0\0\0\x3f", 4));
+  TensorId training = f.tensor("training", {}, TensorKind::constant, DType::boolean, "\1");
+  TensorId y = f.linear(x, "fc", 8);
+  y = f.node("Dropout", {y, ratio, training}, "drop", {4, 8});
+  for (const char* name : {"fc_base", "fc.weight.lora_A", "fc.weight.lora", "drop_mask", "drop_1"})
+    y = f.same("Relu", y, name);
+  for (const char* name : {"drop_recomputed", "drop_recomputed/Where"}) y = f.linear(y, name, 8);
+  f.output(y);
+  TrainingGraph t =
+      build_training_graph(f.graph, {.lora_rank = 2, .recompute = {"fc.weight.lora_A", "drop_mask", "drop_1"}});
+  std::set<std::string> unique;
+  for (const Tensor& tensor : t.graph.tensors) EXPECT_TRUE(unique.insert(tensor.name).second) << tensor.name;
+  EXPECT_GT(nodes_of(t.graph, Phase::recompute), 0u);
 }
 
 TEST(Recompute, RefusesWhatIsNotSaved) {

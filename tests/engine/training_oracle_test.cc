@@ -60,7 +60,7 @@ TEST_P(SavedActivations, AsPyTorch) {
               100 * difference);
 }
 
-// What PyTorch keeps beyond us, to the byte: mean and deviation of each batch normalisation (we reduce them from X
+// What PyTorch keeps beyond us: mean and deviation of each batch normalisation (we reduce them from X
 // again); the input of an average pooling, of which only the shape is needed (DenseNet's transitions, VGG's pooling of
 // 7x7 to 7x7); dropout masks as floats instead of bools; labels and the loss (20 bytes).
 INSTANTIATE_TEST_SUITE_P(

@@ -70,6 +70,18 @@ export const inferenceExport = model(
   value(11, "x", [2, 3, 32, 32]),
   value(12, "y", [2, 10]),
 );
+// MaxRoiPool has no gradient rule; one parameter before it, one behind.
+export const withoutGradient = model(
+  node("conv", "Conv", ["x", "conv.weight"], ["a"]),
+  node("pool", "MaxRoiPool", ["a", "rois"], ["b"], ints("pooled_shape", [2, 2])),
+  node("flatten", "Flatten", ["b"], ["c"]),
+  node("fc", "MatMul", ["c", "fc.weight"], ["y"]),
+  initializer("conv.weight", [4, 3, 3, 3]),
+  initializer("fc.weight", [16, 10]),
+  value(11, "x", [2, 3, 16, 16]),
+  value(11, "rois", [2, 5]),
+  value(12, "y", [2, 10]),
+);
 // Long names that do not compress: 1,000 layers, each and its output called by a reproducible hash.
 export function longNames(): Buffer {
   let seed = 7;

@@ -1,5 +1,5 @@
 // Settings: what they change, what is stale meanwhile, cancelling, selection.
-import { inferenceExport } from "./onnx";
+import { inferenceExport, withoutGradient } from "./onnx";
 import { expect, example, holdEngine, open, peak, pick, results, saved, settled, test } from "./site";
 
 test("the batch is taken while typing and changes the figures", async ({ page }) => {
@@ -89,6 +89,41 @@ test("micro-batches, clipping, decay and adapters reach the report", async ({ pa
   });
 });
 
+test("saved tensors are recomputed on request, and kept again", async ({ page }) => {
+  await open(page);
+  const bytes = async () => Number((await page.getByTestId("saved").getAttribute("title"))!.replace(/\D/g, ""));
+  const before = await bytes();
+  const row = page.locator(".saved tbody tr", { has: page.getByRole("button", { name: /^Recompute / }) }).first();
+  const tensor = (await row.locator("code").first().textContent())!;
+  await row.getByRole("button", { name: `Recompute ${tensor}` }).click();
+  await settled(page);
+  await expect(page.getByTestId("recomputed")).toContainText(tensor);
+  await expect.poll(bytes).toBeLessThan(before);
+  await page.getByLabel("Phase", { exact: true }).selectOption("recompute");
+  expect(await page.locator(".layers tbody tr").count()).toBeGreaterThan(0);
+  expect(JSON.parse((await saved(page, "Report (JSON)")).toString()).settings.recompute).toEqual([tensor]);
+  await page.reload(); // the address holds it
+  await expect(page.getByTestId("recomputed")).toContainText(tensor);
+  await page.getByRole("button", { name: `Keep ${tensor}` }).click();
+  await expect(page.getByTestId("recomputed")).toHaveCount(0);
+  await settled(page);
+  await expect.poll(bytes).toBe(before);
+});
+
+test("where an operator has no gradient, it can be stopped there", async ({ page }) => {
+  await open(page);
+  await pick(page, "pooled.onnx", withoutGradient);
+  await expect(page.getByTestId("headline")).toContainText("runs forward");
+  await expect(page.getByText("Forward only: why")).toBeVisible();
+  await page.getByText("More settings").click();
+  await page.getByLabel("At operators without a gradient").selectOption("stop");
+  await expect(page.getByTestId("headline")).toContainText("Training pooled");
+  await settled(page);
+  const report = JSON.parse((await saved(page, "Report (JSON)")).toString());
+  expect(report.training.trained_tensors).toBe(1); // what stands behind the operator
+  expect(report.warnings.map(({ message }: { message: string }) => message).join()).toContain("MaxRoiPool");
+});
+
 test("a setting that the engine refuses leaves the results, greyed, with the reason", async ({ page }) => {
   await open(page);
   await page.getByText("More settings").click();
@@ -119,7 +154,7 @@ test("an engine that does not answer is terminated on cancel, and the next one w
   await expect(page.getByTestId("headline")).toContainText("batch 4");
   await expect.poll(() => page.workers().some((worker) => worker !== busy)).toBe(true);
   const began = Date.now();
-  await page.getByRole("button", { name: "Recompute" }).click();
+  await page.getByRole("button", { name: "Analyse again" }).click();
   await expect(page.getByTestId("headline")).toContainText("batch 5");
   expect(Date.now() - began).toBeLessThan(10_000);
 });
@@ -134,7 +169,7 @@ test("an analysis that still waits for the engine to load is cancelled, too", as
   await expect.poll(() => page.workers().length).toBe(1);
   await expect(page.getByText("Cancelled.")).toBeVisible();
   await expect(page.getByTestId("headline")).toContainText("batch 8");
-  await page.getByRole("button", { name: "Recompute" }).click();
+  await page.getByRole("button", { name: "Analyse again" }).click();
   await expect(page.getByTestId("headline")).toContainText("batch 5");
 });
 

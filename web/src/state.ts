@@ -255,6 +255,7 @@ const carriedOver = ({
   output: _output,
   train: _train,
   freeze: _freeze,
+  recompute: _recompute,
   ...rest
 }: Settings) => {
   const { assume_batch_norm: _assume, ...kept } = rest;

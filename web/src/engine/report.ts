@@ -118,6 +118,7 @@ export interface SavedTensor {
   layer: number | null;
   bytes: number;
   readers: number[];
+  recomputable: boolean;
 }
 
 export interface Memory {

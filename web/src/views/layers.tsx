@@ -4,7 +4,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { phases, type Layer, type Report } from "../engine/report";
 import { save, stem } from "../files";
 import { bytes, count, csv, cycles, energy, exactBytes, integer, plural, shape, words } from "../format";
-import { report, selected, selection } from "../state";
+import { change, report, selected, selection, settings } from "../state";
 
 interface Column {
   key: keyof Layer;
@@ -411,11 +411,39 @@ export function LayerPanel({ report }: { report: Report }) {
 
 const savedAtFirst = 10;
 
+// The tensors that are computed again instead of kept, each with a way back.
+function Recomputed({ names }: { names: string[] }) {
+  if (!names.length) return null;
+  return (
+    <div class="recomputed" data-testid="recomputed">
+      <span>Computed again in the backward pass:</span>
+      {names.map((name) => (
+        <button
+          key={name}
+          type="button"
+          class="chip"
+          aria-label={`Keep ${name}`}
+          title="Keep it again"
+          onClick={() => change({ recompute: names.filter((other) => other !== name) })}
+        >
+          <code>{name}</code> <span aria-hidden="true">×</span>
+        </button>
+      ))}
+      {names.length > 1 && (
+        <button type="button" class="quiet" onClick={() => change({ recompute: [] })}>
+          Keep all
+        </button>
+      )}
+    </div>
+  );
+}
+
 export function SavedTensors({ report }: { report: Report }) {
   const [many, setMany] = useState(savedAtFirst);
   const { saved, activations } = report.memory;
-  if (!saved.length) return null;
-  const most = saved[0]!.bytes || 1;
+  const recompute = settings.value.recompute ?? [];
+  if (!saved.length && !recompute.length) return null;
+  const most = saved[0]?.bytes || 1;
   return (
     <section class="card" aria-labelledby="saved-title">
       <div class="figure-head">
@@ -432,12 +460,13 @@ export function SavedTensors({ report }: { report: Report }) {
               save(
                 `${stem(report.model.name)}-saved.csv`,
                 csv([
-                  ["tensor", "layer", "bytes", "readers"],
-                  ...saved.map(({ tensor, layer, bytes: size, readers }) => [
+                  ["tensor", "layer", "bytes", "readers", "recomputable"],
+                  ...saved.map(({ tensor, layer, bytes: size, readers, recomputable }) => [
                     tensor,
                     layer === null ? "" : (report.layers[layer]?.name ?? ""),
                     size,
                     readers.map((id) => report.layers[id]?.name ?? id).join(" "),
+                    recomputable ? "yes" : "no",
                   ]),
                 ]),
                 "text/csv",
@@ -448,6 +477,7 @@ export function SavedTensors({ report }: { report: Report }) {
           </button>
         </div>
       </div>
+      <Recomputed names={recompute} />
       <table class="plain saved">
         <thead>
           <tr>
@@ -459,6 +489,9 @@ export function SavedTensors({ report }: { report: Report }) {
             </th>
             <th scope="col" class="bar-cell">
               <span class="visually-hidden">Relative size</span>
+            </th>
+            <th scope="col" class="act">
+              <span class="visually-hidden">Recompute</span>
             </th>
           </tr>
         </thead>
@@ -488,6 +521,19 @@ export function SavedTensors({ report }: { report: Report }) {
                 <svg viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">
                   <rect class="paint-activations" width={(100 * tensor.bytes) / most} height="8" />
                 </svg>
+              </td>
+              <td class="act">
+                {tensor.recomputable && !recompute.includes(tensor.tensor) && (
+                  <button
+                    type="button"
+                    class="link"
+                    aria-label={`Recompute ${tensor.tensor}`}
+                    title="Do not keep it: compute it again in the backward pass"
+                    onClick={() => change({ recompute: [...recompute, tensor.tensor] })}
+                  >
+                    Recompute
+                  </button>
+                )}
               </td>
             </tr>
           ))}

@@ -88,7 +88,7 @@ export function Progress() {
         {stopped.value ? "Cancelled." : "Settings have changed."} The results are those of the settings before.
       </span>
       <button type="button" onClick={() => void analyze()} disabled={!source.value}>
-        Recompute
+        Analyse again
       </button>
     </div>
   );

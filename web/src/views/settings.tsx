@@ -41,6 +41,11 @@ const precisions = options({
   per_class: "Per class…",
 });
 const updates = options({ end: "After the backward pass", immediate: "As soon as a gradient is complete" });
+const withoutGradient = options({
+  refuse: "Analyse forward only",
+  stop: "Stop the gradient there",
+  pass: "Pass the gradient on unchanged",
+});
 const batchNorms = options({ batch: "Batch statistics", frozen: "Frozen running statistics" });
 
 function Field({
@@ -396,6 +401,13 @@ export function SettingsPanel() {
           Train biases only
         </label>
         {number("lora_rank", "LoRA rank", "no adapters; e.g. 8", true)}
+        <Select
+          id="unsupported"
+          label="At operators without a gradient"
+          value={value.unsupported ?? "refuse"}
+          list={withoutGradient}
+          onChange={(unsupported) => change({ unsupported })}
+        />
       </details>
     </form>
   );
