@@ -1,60 +1,54 @@
 #!/usr/bin/env bash
-# Everything the tests need, then all of them: GoogleTest natively and in WebAssembly under Node, the fuzzer under the
-# sanitizers, conformance and numeric tests in Node, then the page in Chromium. Ends with one line of totals.
+# Everything the tests need, then all of them: GoogleTest natively (under the sanitizers) and in WebAssembly under Node, the
+# fuzzer, numeric and conformance tests in Node, the page in Chromium. Ends with one line of totals.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 need "${BUILD_PACKAGES[@]}" "${NATIVE_PACKAGES[@]}" "${WASM_PACKAGES[@]}" "${TEST_PACKAGES[@]}"
 need_node
 
-build native
+build native monet training_export operator_export
 build wasm
-build asan
+build asan engine_test import_fuzz
 build_site
 install_node_packages tests
 install_node_packages tests/web
 
-passed=0 failed=0 skipped=0
+# Counts go to a file: tests run in two lanes, one for each core.
+totals=build/totals
+: >"$totals"
 count() { # count NAME PASSED FAILED SKIPPED
   printf '%s: %d passed, %d failed, %d skipped\n' "$1" "$2" "$3" "$4"
-  passed=$((passed + $2)) failed=$((failed + $3)) skipped=$((skipped + $4))
+  echo "$2 $3 $4" >>"$totals"
 }
 
-# GoogleTest executables of one build; under Node for wasm.
+# GoogleTest of one build: natively under the sanitizers, or in WebAssembly under Node.
 google_tests() {
-  local variant=$1 runner=() test log total bad skip ok=0 wrong=0 left=0
-  # Emscripten 3.1.6's loader takes a global fetch for a browser's.
-  [ "$variant" = wasm ] && runner=(node --no-experimental-fetch)
+  local variant=$1 log=build/$1/engine_test.log status=0 bad
+  shift
   say "GoogleTest ($variant)"
-  for test in build/"$variant"/bin/*_test build/"$variant"/bin/*_test.js; do
-    [ -e "$test" ] || continue
-    log=build/$variant/$(basename "$test").log
-    if "${runner[@]}" "$test" --gtest_color=no >"$log" 2>&1; then total=0; else total=$?; fi
-    bad=$(grep -c '^\[  FAILED  \] .*([0-9]* ms)$' "$log" || true)
-    skip=$(grep -c '^\[  SKIPPED \] .*([0-9]* ms)$' "$log" || true)
-    good=$(grep -c '^\[       OK \] ' "$log" || true)
-    # A crash prints no line of its own.
-    [ "$total" = 0 ] || [ "$bad" != 0 ] || bad=1
-    [ "$bad" = 0 ] || cat "$log"
-    grep -B2 '^\[  SKIPPED \] .*([0-9]* ms)$' "$log" | grep -v '^--' || true
-    grep '^\[ MEASURED \]' "$log" || true
-    ok=$((ok + good)) wrong=$((wrong + bad)) left=$((left + skip))
-  done
-  count "GoogleTest ($variant)" $ok $wrong $left
+  "$@" --gtest_color=no >"$log" 2>&1 || status=$?
+  bad=$(grep -c '^\[  FAILED  \] .*([0-9]* ms)$' "$log" || true)
+  # A crash prints no line of its own.
+  [ "$status" = 0 ] || [ "$bad" != 0 ] || bad=1
+  [ "$bad" = 0 ] || cat "$log"
+  grep -B2 '^\[  SKIPPED \] .*([0-9]* ms)$' "$log" | grep -v '^--' || true
+  grep '^\[ MEASURED \]' "$log" || true
+  count "GoogleTest ($variant)" "$(grep -c '^\[       OK \] ' "$log" || true)" "$bad" \
+    "$(grep -c '^\[  SKIPPED \] .*([0-9]* ms)$' "$log" || true)"
 }
-google_tests native
-google_tests wasm
-google_tests asan
 
-say "fuzzing the importer for 30 s"
-fuzz_log=build/asan/import_fuzz.log
-mkdir -p build/asan/corpus
-if build/asan/bin/import_fuzz -max_total_time=30 -seed=1 -timeout=10 -rss_limit_mb=2048 -max_len=65536 -print_final_stats=1 \
-  -artifact_prefix=build/asan/ build/asan/corpus tests/fuzz/corpus/import >"$fuzz_log" 2>&1; then
-  grep -E 'number_of_executed_units|peak_rss_mb' "$fuzz_log"
-  count "fuzzing" 1 0 0
-else
-  tail -n 60 "$fuzz_log"
-  count "fuzzing" 0 1 0
-fi
+fuzz() {
+  say "fuzzing the importer for 30 s"
+  local fuzz_log=build/asan/import_fuzz.log
+  mkdir -p build/asan/corpus
+  if build/asan/bin/import_fuzz -max_total_time=30 -seed=1 -timeout=10 -rss_limit_mb=2048 -max_len=65536 -print_final_stats=1 \
+    -artifact_prefix=build/asan/ build/asan/corpus tests/fuzz/corpus/import >"$fuzz_log" 2>&1; then
+    grep -E 'number_of_executed_units|peak_rss_mb' "$fuzz_log"
+    count "fuzzing" 1 0 0
+  else
+    tail -n 60 "$fuzz_log"
+    count "fuzzing" 0 1 0
+  fi
+}
 
 # node:test files, with their totals read from the TAP summary.
 node_tests() { # node_tests NAME FILE...
@@ -68,8 +62,6 @@ node_tests() { # node_tests NAME FILE...
   if [ -z "$pass" ] || [ "$fail" != 0 ]; then cat "$log"; fi
   count "$name" "${pass:-0}" "${fail:-1}" "${skip:-0}"
 }
-node_tests numeric tests/numeric/*.test.mjs
-node_tests conformance tests/conformance/*.test.mjs
 
 # Vitest and Playwright print "N passed", "N failed", "N skipped" on their closing lines.
 web_tests() { # web_tests NAME COMMAND...
@@ -86,9 +78,23 @@ web_tests() { # web_tests NAME COMMAND...
   grep -i 'measured' "$log" || true
   count "$name" "${pass:-0}" "${fail:-0}" "${skip:-0}"
 }
-web_tests "page-units" npx vitest run
-web_tests "page-in-Chromium" npx playwright test
+
+pages() {
+  node_tests conformance tests/conformance/*.test.mjs
+  web_tests "page-units" npx vitest run
+  web_tests "page-in-Chromium" npx playwright test
+}
+
+say "conformance and page tests begin beside the others; their results follow"
+pages >build/pages.log 2>&1 &
+pages_lane=$!
+google_tests asan build/asan/bin/engine_test
+# Emscripten 3.1.6's loader takes a global fetch for a browser's.
+google_tests wasm node --no-experimental-fetch build/wasm/bin/engine_test.js
+fuzz
+node_tests numeric tests/numeric/*.test.mjs
+wait $pages_lane || count "page tests' lane" 0 1 0
+cat build/pages.log
 
 say "totals"
-echo "$passed passed, $failed failed, $skipped skipped"
-[ "$failed" = 0 ]
+awk '{p += $1; f += $2; s += $3} END {print p " passed, " f " failed, " s " skipped"; exit f != 0}' "$totals"
