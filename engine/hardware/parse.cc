@@ -3,7 +3,7 @@
 #include <set>
 
 #include "engine/hardware/accelerator.h"
-#include "engine/hardware/fields.h"
+#include "engine/ir/fields.h"
 
 namespace monet {
 
@@ -28,22 +28,6 @@ std::string lower(std::string text) {
   for (char& c : text)
     if (c >= 'A' && c <= 'Z') c += 'a' - 'A';
   return text;
-}
-
-std::string trimmed(const std::string& text) {
-  size_t begin = text.find_first_not_of(" \t"), end = text.find_last_not_of(" \t");
-  return begin == std::string::npos ? "" : text.substr(begin, end - begin + 1);
-}
-
-// "a, b" -> {"a", "b"}
-std::vector<std::string> split(const std::string& text) {
-  std::vector<std::string> parts;
-  for (size_t from = 0;;) {
-    size_t comma = text.find(',', from);
-    parts.push_back(trimmed(text.substr(from, comma - from)));
-    if (comma == std::string::npos) return parts;
-    from = comma + 1;
-  }
 }
 
 std::string file_name(const std::string& path) { return path.substr(path.find_last_of("/\\") + 1); }
@@ -289,10 +273,8 @@ void parse_dataflows(Fields& core_fields, Core& core, Findings& findings) {
       continue;
     }
     for (const Json& item : it.value()) {
-      std::vector<std::string> parts = item.is_string() ? split(item.get<std::string>()) : std::vector<std::string>{};
-      std::optional<int64_t> unroll = parts.size() == 2 ? integer_in(Json(parts[1])) : std::nullopt;
-      if (parts.size() == 2 && !parts[0].empty() && unroll && *unroll >= 1) {
-        core.dataflows[it.key()].emplace_back(parts[0], *unroll);
+      if (std::optional<std::pair<std::string, int64_t>> unrolling = unrolling_in(item)) {
+        core.dataflows[it.key()].push_back(*unrolling);
       } else {
         findings.problem("bad-field", path, "must hold a loop and its unrolling, as \"K, 8\", has " + describe(item));
       }

@@ -1,4 +1,4 @@
-#include "engine/hardware/fields.h"
+#include "engine/ir/fields.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,9 +8,10 @@ namespace monet {
 
 namespace {
 
-// A hardware description has kilobytes, a handful of levels and at most some thousands of cores; the limits keep memory
-// and time small for anything else (ordered_json looks keys up linearly).
-constexpr size_t kMaxBytes = 1 << 20;
+// A hardware description has kilobytes, a handful of levels and at most some thousands of cores, a workload at most
+// some thousands of layers of half a kilobyte; the limits keep memory and time small for anything else (ordered_json
+// looks keys up linearly).
+constexpr size_t kMaxBytes = 4 << 20;
 constexpr int kMaxDepth = 32;
 constexpr size_t kMaxKeys = 4096;
 constexpr size_t kMaxProblems = 100;
@@ -85,7 +86,7 @@ std::optional<Json> read_json(const std::string& text, const std::string& what, 
   if (text.size() > kMaxBytes) {
     findings.problem("bad-json", path,
                      what + " has " + std::to_string(text.size()) + " bytes, more than the " +
-                         std::to_string(kMaxBytes) + " that a hardware description can have");
+                         std::to_string(kMaxBytes) + " that a description can have");
     return {};
   }
   // Per open object: its keys; per open object or array: the key or nothing, for paths of duplicates.
@@ -163,6 +164,28 @@ std::optional<int64_t> integer_in(const Json& value) {
   // Below 2^63, which a double holds exactly.
   if (!number || *number != std::floor(*number) || std::fabs(*number) >= 9223372036854775808.0) return {};
   return static_cast<int64_t>(*number);
+}
+
+std::string trimmed(const std::string& text) {
+  size_t begin = text.find_first_not_of(" \t"), end = text.find_last_not_of(" \t");
+  return begin == std::string::npos ? "" : text.substr(begin, end - begin + 1);
+}
+
+std::vector<std::string> split(const std::string& text) {
+  std::vector<std::string> parts;
+  for (size_t from = 0;;) {
+    size_t comma = text.find(',', from);
+    parts.push_back(trimmed(text.substr(from, comma - from)));
+    if (comma == std::string::npos) return parts;
+    from = comma + 1;
+  }
+}
+
+std::optional<std::pair<std::string, int64_t>> unrolling_in(const Json& value) {
+  std::vector<std::string> parts = value.is_string() ? split(value.get<std::string>()) : std::vector<std::string>{};
+  std::optional<int64_t> unroll = parts.size() == 2 ? integer_in(Json(parts[1])) : std::nullopt;
+  if (!unroll || *unroll < 1 || parts[0].empty()) return {};
+  return std::make_pair(parts[0], *unroll);
 }
 
 std::string join_path(const std::string& path, const std::string& field) {

@@ -1,5 +1,6 @@
 // Reading a JSON document whose author is a person: every problem is collected, each under the path of its field, so
-// that one run shows them all; nothing that a file can contain aborts or hangs. Used by the parsers of this room only.
+// that one run shows them all; nothing that a file can contain aborts or hangs. Used by the parsers of hardware,
+// workload and mapping files.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +9,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/ir/diagnostic.h"
@@ -26,7 +28,7 @@ struct Findings {
 };
 
 // Parses text from anywhere. Syntax errors (with line and column), a key written twice in one object, nesting, objects
-// and text of a size that no hardware description has are problems; the result is then empty. `what` names the text in
+// and text of a size that no description has are problems; the result is then empty. `what` names the text in
 // the message ("the hardware description", or a file's name) and prefixes paths when it names a file.
 std::optional<Json> read_json(const std::string& text, const std::string& what, const std::string& path,
                               Findings& findings);
@@ -37,6 +39,10 @@ std::string describe(const Json& value);
 std::optional<double> number_in(const Json& value);
 // The same, when it is whole and fits.
 std::optional<int64_t> integer_in(const Json& value);
+std::string trimmed(const std::string& text);             // without blanks at its ends
+std::vector<std::string> split(const std::string& text);  // "a, b" -> {"a", "b"}
+// A loop and how far it is unrolled, as "K, 8".
+std::optional<std::pair<std::string, int64_t>> unrolling_in(const Json& value);
 // "a.b", or "b" below the top.
 std::string join_path(const std::string& path, const std::string& field);
 // The candidate closest to `word` when a typing error is likely (edit distance 1 or 2, below a third of the length).

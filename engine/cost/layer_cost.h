@@ -1,0 +1,94 @@
+// The cost of a layer on one core: the best mapping of its loops, its cycles and its energy. What ZigZag computes
+// (arXiv 2007.11360 for the model, 2101.05234 for the search by loop orders; version 3.8.5's results, quirks included:
+// COST_MODEL section 2), by the same exhaustive search: nothing is pruned, so the mapping is the best of all orders.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "engine/cost/mapping.h"
+#include "engine/hardware/accelerator.h"
+#include "engine/workload/layer.h"
+
+namespace monet {
+
+// What the mapping kept has least of. Equal cycles: least energy; equal energy: fewest cycles; then the first found.
+enum class Objective : uint8_t { latency, energy, edp };
+
+struct CostOptions {
+  Objective objective = Objective::latency;
+  int factor_limit = 6;        // temporal loops per layer (ZigZag's lpf_limit); one per loop if these are more
+  int spatial_candidates = 3;  // generated spatial mappings tried where none is given
+
+  // ZigZag's results come with two faults, which are the default. The corrected model:
+  // - Transfers that happen once are shortened by what a port has to spare during computation, but never below the
+  //   first tile's transfer, without which nothing starts. (ZigZag lets a later transfer take more off an earlier one.)
+  bool hold_floors = false;
+  // - Onloads of one input over several half-shared pairs of levels add up. (ZigZag keeps the last.)
+  bool add_half_shared = false;
+};
+
+// One operand at one memory level.
+struct LevelCost {
+  int memory = 0;                      // index into Core::memories
+  std::vector<Unrolling> spatial;      // over array dimensions that this memory serves and no lower one of the operand
+  std::vector<TemporalLoop> temporal;  // innermost first
+  double bits = 0;                     // held by one instance, on average over instances
+  bool double_buffered = false;        // room to load the next tile while this one is used
+  // Accesses of full words (bandwidth_max), all instances.
+  double reads_to_low = 0, writes_by_low = 0, reads_to_high = 0, writes_by_high = 0;
+  double energy = 0;  // pJ
+};
+
+struct OperandCost {
+  std::string name;               // as in the layer
+  std::string memory_operand;     // I1, I2, O
+  std::vector<LevelCost> levels;  // lowest first
+};
+
+struct LayerCost {
+  // Cycles. ideal: MACs / PEs, rounded up; temporal: the iterations that the spatial mapping leaves. Halves occur:
+  // spare bandwidth is divided among transfers.
+  double ideal_cycles = 0, temporal_cycles = 0, stall = 0, onload = 0, offload = 0;
+  double cycles() const { return temporal_cycles + stall + onload + offload; }
+  double spatial_utilisation() const { return ideal_cycles / temporal_cycles; }
+  double utilisation() const { return ideal_cycles / cycles(); }
+
+  double mac_energy = 0;  // pJ
+  double energy = 0;      // pJ: MACs and all memory accesses
+
+  SpatialMapping spatial;
+  std::vector<TemporalLoop> order;    // innermost first
+  std::vector<OperandCost> operands;  // as in the layer
+  int64_t orders = 0;                 // tried, of all spatial candidates
+};
+
+// `core`: with the memory that closes its hierarchy (with_offchip). Throws Refusal:
+//   "no-mapping" when no order fits the core's memories; "bad-mapping" when links or a temporal ordering do not fit the
+//   layer; "no-memory", "no-port" when the core has no memory for an operand or no port for a direction it needs;
+//   "too-many-loops" beyond 10 temporal loops (3,628,800 orders).
+LayerCost cost_layer(const Layer& layer, const Core& core, const LayerMapping& mapping,
+                     const CostOptions& options = {});
+
+// The cost of one given order of loops, innermost first; it must make up the iterations that the mapping's dataflow
+// leaves. Throws as cost_layer does.
+LayerCost cost_order(const Layer& layer, const Core& core, const LayerMapping& mapping,
+                     const std::vector<TemporalLoop>& order, const CostOptions& options = {});
+
+// A core of the accelerator as ZigZag describes one: the off-chip memory, if any, on top of its own.
+Core with_offchip(const Accelerator& accelerator, size_t core);
+
+// Remembers costs by what they depend on: loops, operands, precisions, core, mapping and options; names do not matter.
+class CostCache {
+ public:
+  const LayerCost& cost(const Layer& layer, const Core& core, const LayerMapping& mapping,
+                        const CostOptions& options = {});
+  size_t size() const { return costs_.size(); }
+
+ private:
+  std::map<std::string, LayerCost> costs_;
+};
+
+}  // namespace monet

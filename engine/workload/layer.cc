@@ -1,0 +1,139 @@
+#include "engine/workload/layer.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "engine/ir/saturating.h"
+
+namespace monet {
+
+namespace {
+
+int64_t entry(const std::vector<int64_t>& list, size_t index, int64_t otherwise) {
+  return index < list.size() ? list[index] : otherwise;
+}
+
+// The spatial axes of a Conv's windows, in the loop names of its nest.
+void add_windows(const Layer& layer, const Node& node, const Shape& windowed, LayerOperand& operand) {
+  const std::vector<int64_t> strides = attribute(node, "strides", std::vector<int64_t>{});
+  const std::vector<int64_t> dilations = attribute(node, "dilations", std::vector<int64_t>{});
+  auto loop = [&](const std::string& dim) {
+    for (size_t i = 0; i < layer.loops.size(); ++i)
+      if (layer.loops[i].dim == dim) return static_cast<int>(i);
+    return -1;
+  };
+  size_t rank = windowed.size() > 2 ? windowed.size() - 2 : 0;
+  // Innermost axis first, as loop_nest names them; axes beyond the third are in Z, whose overlap is then left out.
+  for (size_t i = 0; i < std::min<size_t>(rank, 3); ++i) {
+    std::string letter = rank == 1 ? "Y" : std::string("XYZ").substr(i, 1);
+    WindowAxis axis;
+    axis.point = loop("O" + letter);
+    axis.tap = loop("F" + letter);
+    if (axis.point < 0 || axis.tap < 0) continue;
+    size_t at = rank - 1 - i;
+    if (i == 2 && rank > 3) {
+      axis.size = 1;
+      for (size_t a = 0; a <= at; ++a) axis.size = saturating_multiply(axis.size, windowed[2 + a]);
+    } else {
+      axis.stride = std::max<int64_t>(entry(strides, at, 1), 1);
+      axis.dilation = std::max<int64_t>(entry(dilations, at, 1), 1);
+      axis.size = windowed[2 + at];
+    }
+    operand.windows.push_back(axis);
+  }
+}
+
+}  // namespace
+
+int64_t Layer::macs() const {
+  int64_t product = 1;
+  for (const Loop& loop : loops) product = saturating_multiply(product, loop.size);
+  return product;
+}
+
+bool Layer::reduces(int loop) const {
+  const std::vector<int>& own = output().loops;
+  if (std::find(own.begin(), own.end(), loop) != own.end()) return false;
+  for (const WindowAxis& axis : output().windows)
+    if (axis.point == loop) return false;
+  return true;
+}
+
+int64_t window_span(const WindowAxis& axis, int64_t points, int64_t taps) {
+  int64_t g = std::gcd(axis.stride, axis.dilation), dilation = axis.dilation / g;
+  int64_t overlap = std::max<int64_t>(0, taps - axis.stride / g);
+  int64_t all = saturating_multiply(points, taps);
+  // Fewer points than a dilation steps over leave holes, which count.
+  int64_t span = points >= dilation ? all - saturating_multiply(overlap, points - dilation)
+                                    : saturating_add(all, saturating_multiply(overlap, dilation - points));
+  return std::min(span, axis.size);
+}
+
+std::optional<Layer> layer_of(const Graph& graph, const Unit& unit, const LayerPrecision& precision) {
+  LoopNest nest = loop_nest(graph, unit);
+  if (nest.loops.empty()) return {};
+  bool from_origin = unit.origin != kNone && is_contraction(graph.nodes[unit.origin]);
+  const Node& node = graph.nodes[from_origin ? unit.origin : unit.contraction];
+  bool conv = node.op == "Conv", transposed = node.op == "ConvTranspose";
+
+  Layer layer;
+  layer.name = unit.contraction != kNone ? label(graph, unit.contraction) : label(graph, unit.origin);
+  layer.op = node.op;
+  layer.loops = std::move(nest.loops);
+  if (!conv && !transposed)
+    std::sort(layer.loops.begin(), layer.loops.end(), [](const Loop& a, const Loop& b) { return a.dim < b.dim; });
+
+  // The operands of the forward product by the first letters of their loops: O is all of OX, OY, OZ, F all taps.
+  auto operand = [&](const std::string& letters) {
+    LayerOperand indexed;
+    for (size_t i = 0; i < layer.loops.size(); ++i)
+      if (letters.find(layer.loops[i].dim[0]) != std::string::npos) indexed.loops.push_back(static_cast<int>(i));
+    return indexed;
+  };
+  LayerOperand first, second, result;
+  if (conv || transposed) {
+    const std::vector<TensorId>& holders = conv ? node.inputs : node.outputs;
+    Shape windowed = !holders.empty() && holders[0] != kNone ? graph.tensors[holders[0]].shape : Shape{};
+    LayerOperand input = operand("BGC");
+    add_windows(layer, node, windowed, input);
+    // A ConvTranspose exchanges input and output: its nest is that of the Conv it is the gradient of.
+    first = conv ? input : operand("BKGO");
+    second = operand("KGCF");
+    result = conv ? operand("BKGO") : input;
+  } else {
+    first = operand("BDC");
+    second = operand("BCK");
+    result = operand("BDK");
+  }
+
+  // The role is known by what is reduced: the output lacks exactly these loops.
+  auto reduced = [&](const LayerOperand& candidate) {
+    Layer probe;
+    probe.loops = layer.loops;
+    probe.operands = {candidate};
+    for (size_t i = 0; i < layer.loops.size(); ++i) {
+      const std::vector<std::string>& names = nest.reduction;
+      bool named = std::find(names.begin(), names.end(), layer.loops[i].dim) != names.end();
+      if (probe.reduces(static_cast<int>(i)) != named) return false;
+    }
+    return true;
+  };
+  if (reduced(result)) {
+    layer.operands = {std::move(first), std::move(second), std::move(result)};
+  } else if (reduced(first)) {
+    layer.operands = {std::move(result), std::move(second), std::move(first)};
+  } else {
+    layer.operands = {std::move(first), std::move(result), std::move(second)};
+  }
+  const char* const names[] = {"I", "W", "O"};
+  const int bits[] = {precision.input, precision.weight, precision.output};
+  for (size_t i = 0; i < 3; ++i) {
+    layer.operands[i].name = names[i];
+    layer.operands[i].bits = bits[i];
+  }
+  layer.partial_bits = precision.partial;
+  return layer;
+}
+
+}  // namespace monet

@@ -1,0 +1,82 @@
+// A layer as the cost model sees it: a loop nest, and for each operand how the loops index it. What ZigZag's workload
+// files describe (arXiv 2007.11360; fields `equation`, `loop_dims`, `dimension_relations`, ...), and what a contraction
+// of a graph is in any of its three roles: the same loops with another operand as output (DESIGN decision 3).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/ir/diagnostic.h"
+#include "engine/ir/graph.h"
+#include "engine/workload/work.h"
+
+namespace monet {
+
+// An axis that two loops index together, as a convolution's input: position = stride * point + dilation * tap. ZigZag
+// calls both loops partially relevant to the operand.
+struct WindowAxis {
+  int point = 0, tap = 0;  // indexes into Layer::loops
+  int64_t stride = 1, dilation = 1;
+  int64_t size = 0;  // elements without padding: no span of the axis counts more
+};
+
+struct LayerOperand {
+  std::string name;        // as in the equation; of a graph's contraction "I" (first), "W" (second), "O"
+  std::vector<int> loops;  // indexes into Layer::loops: the loops that index it alone, one per axis
+  std::vector<WindowAxis> windows;
+  int bits = 8;  // per element; of the output once it is complete
+};
+
+struct Layer {
+  int64_t id = 0;
+  std::string name;
+  std::string op;                      // operator type, "Conv"
+  std::vector<Loop> loops;             // their order breaks ties between equal factor counts (cost/loop_order.h)
+  std::vector<LayerOperand> operands;  // one or two inputs, then the output
+  int partial_bits = 16;               // of an output element that still lacks summands
+  // Inputs' producers in a workload file: operand -> layer id. Its own id: no layer makes it.
+  std::map<std::string, int64_t> sources;
+
+  const LayerOperand& output() const { return operands.back(); }
+  int64_t macs() const;  // product of all loop sizes; saturates at INT64_MAX
+  // Whether iterations of the loop add to the same output elements. Of a window in the output (an input gradient) these
+  // are the taps; that neighbouring points overlap there is left out.
+  bool reduces(int loop) const;
+};
+
+// Elements of an axis that `points` consecutive points with `taps` consecutive taps touch, at most axis.size
+// (COST_MODEL section 2, Sizes): points * taps - max(0, taps - stride / g) * (points - dilation / g), g = gcd(stride,
+// dilation).
+int64_t window_span(const WindowAxis& axis, int64_t points, int64_t taps);
+
+// Bits per element of a graph's contractions. ZigZag's defaults for ONNX models.
+struct LayerPrecision {
+  int weight = 8, input = 8, partial = 16, output = 8;
+};
+
+// The layer of a contraction unit: loop_nest(graph, unit) in the order in which ZigZag lists loops (Conv: B K G OX OY C
+// FX FY; products of matrices: B C D K). Operands are those of the role, in the order of the forward operator's:
+//   forward: I = first operand, W = second, O = output;
+//   input gradient: I = the output's gradient, W = second operand, O = the first one's gradient;
+//   weight gradient: I = first operand, W = the output's gradient, O = the second one's gradient.
+// A Conv's padding counts no element of the input, but MACs. Nothing for units that are no contraction.
+std::optional<Layer> layer_of(const Graph& graph, const Unit& unit, const LayerPrecision& precision = {});
+
+struct Workload {
+  std::vector<Layer> layers;
+  std::vector<Diagnostic> warnings;  // unknown fields
+};
+
+// `text`: JSON of a ZigZag or Stream workload: an array of layers with `id`, `operator_type`, `equation`, `loop_dims`,
+// `loop_sizes`, and optionally `name`, `dimension_relations`, `pr_loop_dims`, `pr_loop_sizes`, `padding`,
+// `operand_precision` (bits; the keys O_final and O are the complete and the partial output), `operand_source`. A layer
+// without a name is "Layer<id>".
+//
+// Throws Refusal with every problem found (the first hundred), each naming its field by path:
+//   "0.loop_sizes.3: must be a whole number >= 1, is -5".
+Workload parse_workload(const std::string& text);
+
+}  // namespace monet
