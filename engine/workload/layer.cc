@@ -81,7 +81,7 @@ std::optional<Layer> layer_of(const Graph& graph, const Unit& unit, const LayerP
   layer.name = unit.contraction != kNone ? label(graph, unit.contraction) : label(graph, unit.origin);
   layer.op = node.op;
   layer.loops = std::move(nest.loops);
-  if (!conv && !transposed)
+  if (node.op == "Gemm")
     std::sort(layer.loops.begin(), layer.loops.end(), [](const Loop& a, const Loop& b) { return a.dim < b.dim; });
 
   // The operands of the forward product by the first letters of their loops: O is all of OX, OY, OZ, F all taps.

@@ -57,8 +57,9 @@ struct LayerPrecision {
   int weight = 8, input = 8, partial = 16, output = 8;
 };
 
-// The layer of a contraction unit: loop_nest(graph, unit) in the order in which ZigZag lists loops (Conv: B K G OX OY C
-// FX FY; products of matrices: B C D K). Operands are those of the role, in the order of the forward operator's:
+// The layer of a contraction unit: loop_nest(graph, unit) in the order in which ZigZag and Stream list loops
+// (Conv: B K G OX OY C FX FY; Gemm: B C D K; MatMul: B D C K). Operands are those of the role, in the order of the
+// forward operator's:
 //   forward: I = first operand, W = second, O = output;
 //   input gradient: I = the output's gradient, W = second operand, O = the first one's gradient;
 //   weight gradient: I = first operand, W = the output's gradient, O = the second one's gradient.

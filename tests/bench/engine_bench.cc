@@ -1,13 +1,17 @@
 // How long the engine takes natively: opening (the file to its structure), the training graph alone, and analysing
-// (shapes, training graph, memory, bounds, report), cold and with everything but the changed setting cached. Over the
-// models of examples/models, and of build/models where scripts/results.sh exports larger ones. Printed, never asserted.
+// (shapes, training graph, memory, bounds, report), cold and with everything but the changed setting cached; and costing
+// layers on a core. Over the models of examples/models, and of build/models where scripts/results.sh exports larger ones.
+// Printed, never asserted.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
+#include <sstream>
 #include <vector>
 
 #include "engine/analysis/session.h"
+#include "engine/cost/layer_cost.h"
 #include "engine/report/report.h"
 #include "engine/training/gradient_rules.h"
 
@@ -82,6 +86,43 @@ void BM_TrainingGraphOfChain(benchmark::State& state) {
   state.SetComplexityN(state.range(0));
 }
 BENCHMARK(BM_TrainingGraphOfChain)->Arg(1'000)->Arg(10'000)->Arg(100'000)->Complexity()->Unit(benchmark::kMillisecond);
+
+std::string read_file(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+// The 21 contractions of ZigZag's own resnet18.onnx on its edge_tpu_like, nothing remembered before, equal layers once:
+// what takes ZigZag 3.8.5 76 s on two cores.
+void BM_CostLayersAsZigZag(benchmark::State& state) {
+  std::string oracles = MONET_SHARED_DIR "/oracles/zigzag/";
+  if (!std::filesystem::exists(oracles)) return state.SkipWithError("no oracles/zigzag");
+  monet::Accelerator accelerator = monet::parse_accelerator(read_file(oracles + "hardware_edge_tpu_like.json"));
+  monet::MappingFile mapping = monet::parse_mapping(read_file(oracles + "mapping_edge_tpu_like.json"));
+  auto source = monet::open_file(oracles + "resnet18.onnx");
+  monet::BoundModel model = monet::Model::open(*source, "resnet18").bind({});
+  std::vector<monet::Layer> layers;
+  for (const monet::Unit& unit : model.graph.units)
+    if (auto layer = monet::layer_of(model.graph, unit)) layers.push_back(*layer);
+  int64_t orders = 0;
+  for (auto _ : state) {
+    monet::Core core = monet::with_offchip(accelerator, 0);
+    monet::CostCache cache;
+    double cycles = 0;
+    for (const monet::Layer& layer : layers) {
+      size_t before = cache.size();
+      const monet::LayerCost& cost = cache.cost(layer, core, mapping.of(layer));
+      cycles += cost.cycles();
+      if (cache.size() > before) orders += cost.orders;
+    }
+    if (cycles != 2887804.5) state.SkipWithError("not ZigZag's cycles");
+  }
+  state.counters["layers"] = static_cast<double>(layers.size());
+  state.counters["orders/s"] = benchmark::Counter(static_cast<double>(orders), benchmark::Counter::kIsRate);
+}
+BENCHMARK(BM_CostLayersAsZigZag)->Unit(benchmark::kMillisecond);
 
 }  // namespace
 

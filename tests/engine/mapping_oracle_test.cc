@@ -17,9 +17,11 @@
 namespace monet {
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 const std::filesystem::path kOracles = MONET_SHARED_DIR "/oracles/zigzag";
+
+const std::filesystem::path kStream = MONET_SHARED_DIR "/oracles/stream";
 
 std::string read_file(const std::filesystem::path& path) {
   std::ifstream in(path, std::ios::binary);
@@ -49,6 +51,16 @@ std::vector<Layer> layers_of(const std::string& workload) {
 Core core_of(const std::string& hardware) {
   Accelerator accelerator = parse_accelerator(read_file(kOracles / ("hardware_" + hardware + ".json")));
   return with_offchip(accelerator, 0);
+}
+
+Accelerator stream_hardware(const std::string& name) {
+  std::filesystem::path folder = kStream / "stream2506_hw";
+  return parse_accelerator(read_file(folder / (name + ".json")),
+                           [&](const std::string& file) -> std::optional<std::string> {
+                             std::filesystem::path path = folder / std::filesystem::path(file).filename();
+                             if (path.extension() != ".json" || !std::filesystem::exists(path)) return {};
+                             return read_file(path);
+                           });
 }
 
 struct Case {
@@ -130,7 +142,7 @@ TEST_P(ZigZag, EveryLayer) {
     Json dims;
     for (const Loop& loop : layer->loops)
       if (e["dims"].contains(loop.dim) || loop.size > 1) dims[loop.dim] = loop.size;
-    EXPECT_EQ(dims, e["dims"]);
+    EXPECT_EQ(dims.dump(), e["dims"].dump());
     const LayerCost& cost = cache.cost(*layer, core, file.of(*layer), options);
     bool same = cost.cycles() == e["latency_total2"] && cost.temporal_cycles + cost.stall == e["latency_total0"] &&
                 cost.temporal_cycles + cost.stall + cost.onload == e["latency_total1"] && cost.stall == e["stall"] &&
@@ -171,6 +183,86 @@ TEST_P(ZigZag, EveryLayer) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, ZigZag, ::testing::ValuesIn(kCases));
+
+// The layer with the loops of `dims`, in their order and with their sizes.
+Layer with_dims(const Layer& layer, const Json& dims) {
+  Layer result = layer;
+  result.loops.clear();
+  std::vector<int> place(layer.loops.size(), 0);
+  for (auto it = dims.begin(); it != dims.end(); ++it)
+    for (size_t i = 0; i < layer.loops.size(); ++i) {
+      if (layer.loops[i].dim != it.key()) continue;
+      place[i] = static_cast<int>(result.loops.size());
+      result.loops.push_back({it.key(), it.value()});
+    }
+  for (LayerOperand& operand : result.operands) {
+    std::vector<int> loops;
+    for (int loop : operand.loops)
+      if (dims.contains(layer.loops[loop].dim)) loops.push_back(place[loop]);
+    operand.loops = loops;
+    for (WindowAxis& axis : operand.windows) {
+      axis.point = place[axis.point];
+      axis.tap = place[axis.tap];
+    }
+  }
+  return result;
+}
+
+// Stream's nodes are layers on its cores, here with every operand in off-chip memory. Stream does not keep the best
+// order, but what a node costs is what one of its orders costs here, in cycles and in energy.
+TEST(Stream, EveryContractionOfResNet18IsOneOfItsOrders) {
+  if (!std::filesystem::exists(kStream)) GTEST_SKIP() << "no oracles at " << kStream;
+  Core core = with_offchip(stream_hardware("tpu_like_quad_core"), 0);
+  std::vector<Layer> layers = layers_of("resnet18.onnx");
+  Json expected = Json::parse(read_file(kStream / "stream2506_ga__tpu_like_quad_core__resnet18_onnx__lbl.json"));
+  std::map<std::string, bool> known;
+  int nodes = 0, among = 0, best = 0;
+  CostCache cache;
+  for (const Json& node : expected["nodes"]) {
+    const Layer* whole = nullptr;
+    for (const Layer& layer : layers)
+      if (layer.name == node["name"]) whole = &layer;
+    if (!whole) continue;
+    ++nodes;
+    Layer tile = with_dims(*whole, node["dims"]);  // a part of K, and loops in Stream's order
+    double energy = node["onchip_energy"].get<double>() + node["offchip_energy"].get<double>();
+    auto same = [&](const LayerCost& cost) {
+      return cost.cycles() == node["runtime"] && relative(energy, cost.energy) < 1e-9;
+    };
+    best += same(cache.cost(tile, core, {}));
+    std::string key = node["name"].get<std::string>() + node["dims"].dump();
+    if (!known.count(key)) {
+      bool found = false;
+      LoopOrders orders(tile, resolve(core.dataflows, tile, core).temporal, {}, CostOptions{}.factor_limit);
+      do {
+        std::vector<TemporalLoop> order;
+        for (int loop : orders.order()) order.push_back(orders.loops()[loop]);
+        found = same(cost_order(tile, core, {}, order));
+      } while (!found && orders.next());
+      EXPECT_TRUE(found) << key;
+      known[key] = found;
+    }
+    among += known[key];
+  }
+  EXPECT_EQ(nodes, 81);
+  EXPECT_EQ(among, nodes);
+  std::printf("Stream: %d of %d nodes cost what one of our orders does, %d of them the best\n", among, nodes, best);
+}
+
+// COST_MODEL section 3's small exact case: both layers of an MLP on FuseMax, whole with off-chip memory, and a tile of
+// 64 rows that fits the core.
+TEST(Stream, MlpOnFuseMax) {
+  if (!std::filesystem::exists(kStream)) GTEST_SKIP() << "no oracles at " << kStream;
+  Accelerator accelerator = stream_hardware("fusemax");
+  Layer layer = parse_workload(read_file(kOracles / "gemm_gkc.json")).layers[0];
+  LayerCost whole = cost_layer(layer, with_offchip(accelerator, 0), {});
+  EXPECT_EQ(whole.cycles(), 12352);
+  EXPECT_NEAR(whole.energy, 1291426201.6 + 136288000, 1);
+  layer.loops[0].size = 64;  // D
+  LayerCost tile = cost_layer(layer, accelerator.cores[0], {});
+  EXPECT_EQ(tile.cycles(), 6159);
+  EXPECT_NEAR(tile.energy, 164442931.2, 1);
+}
 
 #ifndef __EMSCRIPTEN__
 std::string inflated(const std::filesystem::path& path) {
