@@ -263,5 +263,269 @@ TEST(Mapping, SearchFindsWhatTryingEveryOrderFinds) {
   EXPECT_GT(compared, 1500);
 }
 
+// --- parts, by hand
+
+Layer gemm(int64_t d, int64_t c, int64_t k) {
+  Layer layer;
+  layer.name = "gemm";
+  layer.op = "Gemm";
+  layer.loops = {{"B", 1}, {"C", c}, {"D", d}, {"K", k}};
+  layer.operands = {operand("I", {0, 2, 1}, 8), operand("W", {0, 1, 3}, 8), operand("O", {0, 2, 3}, 8)};
+  return layer;
+}
+
+// Registers for the output below one memory of everything, no port shared.
+Core small_core(int64_t array, int64_t bits) {
+  Core core;
+  core.name = "small";
+  core.unit_energy = 0.5;
+  core.dimensions = {"D1", "D2"};
+  core.sizes = {array, array};
+  Memory registers, memory;
+  registers.name = "registers";
+  registers.size = 16;
+  registers.read_cost = 1;
+  registers.write_cost = 2;
+  registers.operands = {"O"};
+  for (const char* direction : {"fh", "tl", "fl", "th"})
+    registers.ports.push_back({direction, Port::Type::read_write, 16, 16, {{"O", direction}}});
+  memory.name = "memory";
+  memory.size = bits;
+  memory.read_cost = 10;
+  memory.write_cost = 20;
+  memory.operands = {"I1", "I2", "O"};
+  memory.served_dimensions = {"D1", "D2"};
+  for (const char* operand : {"I1", "I2", "O"})
+    for (const char* direction : {"fh", "tl", "fl", "th"})
+      memory.ports.push_back(
+          {std::string(operand) + direction, Port::Type::read_write, 64, 64, {{operand, direction}}});
+  core.memories = {registers, memory};
+  return core;
+}
+
+LayerMapping unrolled(const std::string& first, const std::string& second, int64_t size) {
+  LayerMapping mapping;
+  mapping.spatial = {{"D1", {{first, size}}}, {"D2", {{second, size}}}};
+  return mapping;
+}
+
+// D 4 x K 4 outputs on 2 x 2 PEs, C = 3: 12 iterations. Each PE keeps an output for the three of C.
+TEST(Mapping, OutputStationaryProductByHand) {
+  LayerCost cost = cost_layer(gemm(4, 3, 4), small_core(2, 1 << 20), unrolled("D", "K", 2));
+  EXPECT_EQ(cost.temporal_cycles, 12);
+  EXPECT_EQ(cost.ideal_cycles, 12);
+  EXPECT_EQ(cost.stall, 0);
+  EXPECT_EQ(cost.onload, 0);   // inputs are in the memory that feeds the array
+  EXPECT_EQ(cost.offload, 1);  // four outputs of 8 bits, one word of 64
+  EXPECT_EQ(cost.cycles(), 13);
+  EXPECT_EQ(cost.mac_energy, 24);
+  ASSERT_EQ(cost.operands.size(), 3u);
+  const OperandCost& output = cost.operands[2];
+  EXPECT_EQ(output.memory_operand, "O");
+  EXPECT_EQ(output.levels[0].temporal, (std::vector<TemporalLoop>{{1, 3}}));
+  EXPECT_TRUE(output.levels[0].spatial.empty());
+  EXPECT_EQ(output.levels[1].spatial.size(), 2u);
+  EXPECT_EQ(output.levels[0].reads_to_low, 48);  // partial sums, every MAC
+  EXPECT_EQ(output.levels[0].writes_by_low, 48);
+  EXPECT_EQ(output.levels[0].reads_to_high, 16);
+  EXPECT_EQ(output.levels[0].writes_by_high, 0);  // nothing comes back
+  EXPECT_EQ(output.levels[0].energy, (48 + 16) * 1 + 48 * 2);
+  EXPECT_EQ(output.levels[1].writes_by_low, 4);
+  EXPECT_EQ(output.levels[1].bits, 16 * 8);
+  // Two elements a word; of the inputs one waits while the other's loop runs outside C.
+  EXPECT_EQ(cost.operands[0].levels[0].reads_to_low, 12);
+  EXPECT_EQ(cost.operands[1].levels[0].reads_to_low, 12);
+  EXPECT_EQ(cost.energy, 24 + 64 + 96 + 4 * 20 + 12 * 10 + 12 * 10);
+  EXPECT_EQ(cost.orders, 6);
+}
+
+TEST(Mapping, FixedOrderIsKept) {
+  LayerMapping mapping = unrolled("D", "K", 2);
+  mapping.temporal_ordering = {{"K", 0}, {"OX", 0}, {"D", 2}};
+  LayerCost cost = cost_layer(gemm(4, 3, 4), small_core(2, 1 << 20), mapping);
+  EXPECT_EQ(cost.order, (std::vector<TemporalLoop>{{3, 2}, {2, 2}, {1, 3}}));
+  EXPECT_EQ(cost.orders, 1);
+  mapping.temporal_ordering = {{"C", 2}};
+  EXPECT_THROW(cost_layer(gemm(4, 3, 4), small_core(2, 1 << 20), mapping), Refusal);
+}
+
+std::string code_of(const Layer& layer, const Core& core, const LayerMapping& mapping,
+                    const CostOptions& options = {}) {
+  try {
+    cost_layer(layer, core, mapping, options);
+  } catch (const Refusal& refusal) {
+    return refusal.problems()[0].code;
+  }
+  return "";
+}
+
+TEST(Mapping, WhatCannotBeMappedIsRefused) {
+  LayerMapping mapping = unrolled("D", "K", 2);
+  EXPECT_EQ(code_of(gemm(4, 3, 4), small_core(2, 1 << 20), mapping), "");
+  EXPECT_EQ(code_of(gemm(4, 3, 4), small_core(2, 100), mapping), "no-mapping");
+  Core core = small_core(2, 1 << 20);
+  core.memories[1].operands = {"I1", "O"};
+  EXPECT_EQ(code_of(gemm(4, 3, 4), core, mapping), "no-memory");
+  core = small_core(2, 1 << 20);
+  core.memories[1].ports.erase(core.memories[1].ports.begin() + 1);
+  EXPECT_EQ(code_of(gemm(4, 3, 4), core, mapping), "no-port");
+  mapping.links = {{"I", "I2"}};
+  EXPECT_EQ(code_of(gemm(4, 3, 4), small_core(2, 1 << 20), mapping), "bad-mapping");
+  CostOptions options;
+  options.factor_limit = 30;
+  EXPECT_EQ(code_of(gemm(64, 64, 64), small_core(2, 1 << 20), unrolled("D", "K", 2), options), "too-many-loops");
+}
+
+// Without a dataflow: two loops of three over the 4 x 4 array; C over the registers' own dimension is no worse than
+// any.
+TEST(Mapping, SpatialMappingsAreGenerated) {
+  Layer layer = gemm(8, 2, 6);
+  Core core = small_core(4, 1 << 20);
+  std::vector<SpatialMapping> all = generate_spatial(layer, core);
+  EXPECT_EQ(all.size(), 13u);  // 3 x 2 pairs, 3 + 3 alone, none
+  EXPECT_EQ(all[0].temporal, (std::vector<int64_t>{1, 2, 2, 2}));
+  EXPECT_TRUE(all.back().unrollings.empty());
+  LayerCost generated = cost_layer(layer, core, {});
+  LayerCost given = cost_layer(layer, core, unrolled("D", "K", 4));
+  EXPECT_LE(generated.cycles(), given.cycles());
+  core.dataflows = {{"D1", {{"C", 2}}}};
+  EXPECT_EQ(cost_layer(layer, core, {}).temporal_cycles, 48);
+}
+
+TEST(Mapping, UnrollingsThatDoNotDivide) {
+  Layer layer = gemm(14, 7, 5);
+  Core core = small_core(4, 1 << 20);
+  Dataflow dataflow = {{"D1", {{"D", 4}}}, {"D2", {{"K", 9}, {"C", 3}}}};
+  SpatialMapping mapping = resolve(dataflow, layer, core);
+  EXPECT_EQ(mapping.temporal, (std::vector<int64_t>{1, 7, 4, 2}));
+  ASSERT_EQ(mapping.unrollings.size(), 3u);
+  EXPECT_EQ(mapping.unrollings[0].units(), 3.5);
+  EXPECT_EQ(mapping.unrollings[0].whole, 3);
+  EXPECT_EQ(mapping.unrollings[1].units(), 2.5);  // capped by the array
+  EXPECT_EQ(mapping.unrollings[2].units(), 1);    // no PE of D2 is left
+  // One loop over both dimensions: 14 = 4 x 3.5 in one iteration.
+  mapping = resolve({{"D1", {{"D", 4}}}, {"D2", {{"D", 4}}}}, layer, core);
+  EXPECT_EQ(mapping.temporal[2], 1);
+  EXPECT_EQ(mapping.unrollings[0].units(), 4);
+  EXPECT_EQ(mapping.unrollings[1].units(), 3.5);
+}
+
+TEST(Mapping, FactorsAreMergedFromTheLoopThatHasMost) {
+  auto sizes = [](const std::vector<int64_t>& iterations, int limit) {
+    std::vector<std::pair<int, int64_t>> result;
+    for (const TemporalLoop& loop : temporal_factors(iterations, limit)) result.emplace_back(loop.loop, loop.size);
+    return result;
+  };
+  using Sizes = std::vector<std::pair<int, int64_t>>;
+  EXPECT_EQ(sizes({12, 1, 7}, 6), (Sizes{{0, 2}, {0, 2}, {0, 3}, {2, 7}}));
+  EXPECT_EQ(sizes({12, 1, 7}, 3), (Sizes{{0, 3}, {0, 4}, {2, 7}}));
+  EXPECT_EQ(sizes({4, 4}, 3), (Sizes{{0, 4}, {1, 2}, {1, 2}}));  // of equals the first
+  EXPECT_EQ(sizes({4, 9, 5}, 1), (Sizes{{0, 4}, {1, 9}, {2, 5}}));
+  EXPECT_EQ(sizes({1, 1}, 6), Sizes{});
+}
+
+// Every distinct order once, as std::next_permutation counts them; ZigZag's first three of gemm_dx.
+TEST(Mapping, OrdersAreAllDistinctOnes) {
+  Random random(3);
+  for (int i = 0; i < 300; ++i) {
+    Layer layer = random_layer(random);
+    std::vector<int64_t> iterations;
+    for (size_t l = 0; l < layer.loops.size(); ++l)
+      iterations.push_back(random.of(std::vector<int64_t>{1, 1, 2, 3, 4, 8, 12}));
+    std::vector<FixedLoop> fixed;
+    for (int64_t f = random.in(0, 2); f > 0; --f) fixed.push_back({random.of(layer.loops).dim, 0});
+    std::set<std::vector<std::pair<int, int64_t>>> seen, expected;
+    LoopOrders orders(layer, iterations, fixed, 5);
+    int64_t count = 0;
+    auto pairs = [](const std::vector<TemporalLoop>& loops) {
+      std::vector<std::pair<int, int64_t>> result;
+      for (const TemporalLoop& loop : loops) result.emplace_back(loop.loop, loop.size);
+      return result;
+    };
+    do {
+      ++count;
+      std::vector<TemporalLoop> order;
+      for (int loop : orders.order()) order.push_back(orders.loops()[loop]);
+      seen.insert(pairs(order));
+    } while (orders.next());
+    for (const auto& order : plain::orders(layer, iterations, fixed, 5)) expected.insert(pairs(order));
+    EXPECT_EQ(seen, expected);
+    EXPECT_EQ(count, static_cast<int64_t>(expected.size()));
+  }
+  LoopOrders orders(gemm(1, 1, 1), {1, 4, 1, 2}, {}, 6);
+  std::vector<std::vector<int>> loops;
+  do {
+    loops.emplace_back();
+    for (int loop : orders.order()) loops.back().push_back(orders.loops()[loop].loop);
+  } while (orders.next());
+  EXPECT_EQ(loops, (std::vector<std::vector<int>>{{3, 1, 1}, {1, 3, 1}, {1, 1, 3}}));
+}
+
+TEST(Mapping, CacheKnowsWhatMatters) {
+  CostCache cache;
+  Core core = small_core(2, 1 << 20);
+  Layer layer = gemm(4, 3, 4);
+  double cycles = cache.cost(layer, core, unrolled("D", "K", 2)).cycles();
+  layer.name = "another";
+  core.name = "another";
+  EXPECT_EQ(cache.cost(layer, core, unrolled("D", "K", 2)).cycles(), cycles);
+  EXPECT_EQ(cache.size(), 1u);
+  cache.cost(layer, core, unrolled("K", "D", 2));
+  core.memories[1].ports[3].bandwidth_max = 128;
+  cache.cost(layer, core, unrolled("D", "K", 2));
+  layer.operands[0].bits = 4;
+  cache.cost(layer, core, unrolled("D", "K", 2));
+  CostOptions options;
+  options.hold_floors = true;
+  cache.cost(layer, core, unrolled("D", "K", 2), options);
+  EXPECT_EQ(cache.size(), 5u);
+}
+
+// --- mapping files
+
+std::vector<std::string> problems_of(const std::string& text) {
+  std::vector<std::string> fields;
+  try {
+    parse_mapping(text);
+  } catch (const Refusal& refusal) {
+    for (const Diagnostic& problem : refusal.problems()) fields.push_back(problem.node);
+  }
+  return fields;
+}
+
+TEST(MappingFile, EntriesAreFoundByNameThenOperator) {
+  MappingFile file = parse_mapping(R"([
+      {"name": "default", "spatial_mapping": {"D1": ["K, 8"], "D2": "C, 4"}},
+      {"name": "Gemm", "memory_operand_links": {"I": "I2", "W": "I1", "O": "O"}, "core_allocation": [0],
+       "intra_core_tiling": ["D, 8"], "inter_core_tiling": ["K, *"]},
+      {"name": "fc", "temporal_ordering": [["K", 4], ["C", "*"]]}])");
+  EXPECT_TRUE(file.warnings.empty());
+  Layer layer = gemm(1, 1, 1);
+  EXPECT_EQ(file.of(layer).links.at("I"), "I2");
+  layer.op = "MatMul";
+  EXPECT_EQ(file.of(layer).spatial, (Dataflow{{"D1", {{"K", 8}}}, {"D2", {{"C", 4}}}}));
+  layer.name = "fc";
+  LayerMapping mapping = file.of(layer);
+  ASSERT_EQ(mapping.temporal_ordering.size(), 2u);
+  EXPECT_EQ(mapping.temporal_ordering[0].size, 4);
+  EXPECT_EQ(mapping.temporal_ordering[1].size, 0);
+  EXPECT_TRUE(MappingFile{}.of(layer).spatial.empty());
+}
+
+TEST(MappingFile, EveryProblemNamesItsField) {
+  EXPECT_EQ(problems_of(R"([{"name": "a", "spatial_mapping": {"D1": ["K"], "D2": ["C, 0"], "D3": 5},
+                             "memory_operand_links": {"W": "I3", "I": "O", "O": "O"},
+                             "temporal_ordering": [["K", 0], ["C"], "K", [1, 2]]},
+                            {"name": "a"}, {}, 5])"),
+            (std::vector<std::string>{"0.spatial_mapping.D1.0", "0.spatial_mapping.D2.0", "0.spatial_mapping.D3",
+                                      "0.memory_operand_links.W", "0.memory_operand_links.O", "0.temporal_ordering.0",
+                                      "0.temporal_ordering.1", "0.temporal_ordering.2", "0.temporal_ordering.3",
+                                      "1.name", "2.name", "3"}));
+  for (const char* text : {"", "{}", "null", "[[]]", "\xff"}) EXPECT_FALSE(problems_of(text).empty()) << text;
+  MappingFile file = parse_mapping(R"([{"name": "a", "spatial_maping": {}}])");
+  ASSERT_EQ(file.warnings.size(), 1u);
+  EXPECT_EQ(file.warnings[0].node, "0.spatial_maping");
+}
+
 }  // namespace
 }  // namespace monet
