@@ -147,7 +147,12 @@ void MappingEvaluator::tabulate(int o, int l) {
         std::nearbyint(value(elements(operand, lower)) / value(elements(operand, upper)));
     std::vector<double>& held = whole ? level.held_whole : level.held;
     held.resize(product_.size());
-    if (!whole) level.exact.resize(product_.size());
+    const int widths[] = {operand.bits, layer_.partial_bits};
+    if (!whole)
+      for (int w = 0; w <= operands_[o].output; ++w) {
+        level.bits[w].resize(product_.size());
+        level.weighed_bits[w].resize(product_.size());
+      }
     for (size_t set = 0; set < product_.size(); ++set) {
       Extent extent = inside;
       for (size_t i = 0; i < loops_.size(); ++i)
@@ -155,8 +160,12 @@ void MappingEvaluator::tabulate(int o, int l) {
       std::pair<double, double> fraction = elements(operand, extent);
       held[set] = std::nearbyint(value(fraction));
       if (whole) continue;
-      level.exact[set] = fraction.first;
-      level.share = fraction.second;
+      for (int w = 0; w <= operands_[o].output; ++w) {
+        // Whole numbers until the division, so that what is equal compares equal.
+        double bits = fraction.first * widths[w];
+        level.bits[w][set] = bits / fraction.second;
+        level.weighed_bits[w][set] = product_[(product_.size() - 1) ^ set] * bits / fraction.second;
+      }
     }
   }
 }
@@ -228,10 +237,10 @@ bool MappingEvaluator::may_fit() const {
   for (const MemoryState& memory : memories_) {
     double bits = 0;
     for (const Share& share : memory.shares) {
-      const Level& level = operands_[share.operand].levels[share.level];
-      bits += (share.top ? level.exact.back() : level.exact.front()) / level.share *
-              (operands_[share.operand].output ? std::min<double>(layer_.output().bits, layer_.partial_bits)
-                                               : operands_[share.operand].bits);
+      const Operand& operand = operands_[share.operand];
+      const Level& level = operand.levels[share.level];
+      size_t set = share.top ? product_.size() - 1 : 0;
+      bits += operand.output ? std::min(level.bits[0][set], level.bits[1][set]) : level.bits[0][set];
     }
     if (bits > memory.size) return false;
   }
@@ -257,33 +266,38 @@ bool MappingEvaluator::allocate() {
   const int loops = static_cast<int>(order_.size());
   const uint32_t all = prefix_[loops];
   for (const MemoryState& memory : memories_) {
-    double size = memory.size;
+    const double size = memory.size;
     // Choices of up to three operands; an absent one has a single empty choice.
-    std::array<std::array<double, kMaxLoops + 1>, 3> bits{}, cost{};
-    std::array<int, 3> from{}, choices = {1, 1, 1};
+    double bits[3][kMaxLoops + 1], cost[3][kMaxLoops + 1];
+    int from[3], choices[3];
     const int sharing = static_cast<int>(memory.shares.size());
     // The last operand varies fastest: it is the last of the three.
     const int shift = 3 - sharing;
+    for (int slot = 0; slot < shift; ++slot) {
+      choices[slot] = 1;
+      bits[slot][0] = cost[slot][0] = 0;
+    }
     for (int s = 0; s < sharing; ++s) {
       const Share& share = memory.shares[s];
       const Operand& operand = operands_[share.operand];
       const Level& level = operand.levels[share.level];
-      int start = share.level > 0 ? ends_[share.operand][share.level - 1] : 0;
-      double width = operand.bits;
-      if (operand.output && (level.spatial_reduction_above || (!share.top && (reducing_ & (all ^ prefix_[start])))))
-        width = layer_.partial_bits;
-      int slot = s + shift;
+      int start = share.level > 0 ? ends_[share.operand][share.level - 1] : 0, slot = s + shift;
+      bool partial =
+          operand.output && (level.spatial_reduction_above || (!share.top && (reducing_ & (all ^ prefix_[start]))));
       if (share.top) {
         from[slot] = loops;
-        bits[slot][0] = level.exact[all] * width / level.share;
+        choices[slot] = 1;
+        bits[slot][0] = level.bits[partial][all];
+        cost[slot][0] = 0;
         continue;
       }
+      const double* stored = level.bits[partial].data();
+      const double* weighed = level.weighed_bits[partial].data();
       from[slot] = start;
       choices[slot] = loops - start + 1;
       for (int i = 0; i < choices[slot]; ++i) {
-        double whole = level.exact[prefix_[start + i]] * width;
-        bits[slot][i] = whole / level.share;
-        cost[slot][i] = product_[all ^ prefix_[start + i]] * whole / level.share;
+        bits[slot][i] = stored[prefix_[start + i]];
+        cost[slot][i] = weighed[prefix_[start + i]];
       }
     }
     double least = std::numeric_limits<double>::infinity();

@@ -39,9 +39,9 @@ class MappingEvaluator {
   struct Level {
     int memory = 0;
     std::vector<double> held, held_whole;  // by set of loops below: elements of one instance, on average and in cycles
-    // The average not rounded, as exact[set] / share with whole numbers, so that what is equal compares equal.
-    std::vector<double> exact;
-    double share = 1;
+    // While loops are handed out, at the element's complete and partial width (inputs: the first only): bits of one
+    // instance, not rounded, and these times the iterations that remain above.
+    std::array<std::vector<double>, 2> bits, weighed_bits;
     double instances = 1;  // rounded
     // Of the link below this level: instances below with different data per instance here.
     double fan_out = 1, fan_out_whole = 1;
