@@ -44,6 +44,36 @@ void add_windows(const Layer& layer, const Node& node, const Shape& windowed, La
   }
 }
 
+// First letters `from` of the loops' names become those of `to`.
+void rename(Layer& layer, const std::string& from, const std::string& to) {
+  for (Loop& loop : layer.loops)
+    if (size_t at = from.find(loop.dim[0]); at != std::string::npos) loop.dim[0] = to[at];
+}
+
+// Sorts the loops by their names' first letters, then by their axes.
+void put_in_order(Layer& layer, const std::string& letters) {
+  std::vector<int> order(layer.loops.size()), place(layer.loops.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+    const std::string &x = layer.loops[a].dim, &y = layer.loops[b].dim;
+    return x[0] == y[0] ? x < y : letters.find(x[0]) < letters.find(y[0]);
+  });
+  std::vector<Loop> loops;
+  for (int loop : order) {
+    place[loop] = static_cast<int>(loops.size());
+    loops.push_back(layer.loops[loop]);
+  }
+  layer.loops = std::move(loops);
+  for (LayerOperand& operand : layer.operands) {
+    for (int& loop : operand.loops) loop = place[loop];
+    std::sort(operand.loops.begin(), operand.loops.end());
+    for (WindowAxis& axis : operand.windows) {
+      axis.point = place[axis.point];
+      axis.tap = place[axis.tap];
+    }
+  }
+}
+
 }  // namespace
 
 int64_t Layer::macs() const {
@@ -81,50 +111,41 @@ std::optional<Layer> layer_of(const Graph& graph, const Unit& unit, const LayerP
   layer.name = unit.contraction != kNone ? label(graph, unit.contraction) : label(graph, unit.origin);
   layer.op = node.op;
   layer.loops = std::move(nest.loops);
-  if (node.op == "Gemm")
-    std::sort(layer.loops.begin(), layer.loops.end(), [](const Loop& a, const Loop& b) { return a.dim < b.dim; });
-
-  // The operands of the forward product by the first letters of their loops: O is all of OX, OY, OZ, F all taps.
+  // Operands by the first letters of their loops: O is all of OX, OY, OZ, F all taps.
   auto operand = [&](const std::string& letters) {
     LayerOperand indexed;
     for (size_t i = 0; i < layer.loops.size(); ++i)
       if (letters.find(layer.loops[i].dim[0]) != std::string::npos) indexed.loops.push_back(static_cast<int>(i));
     return indexed;
   };
-  LayerOperand first, second, result;
+  // The product's input, weight and output in the terms of the nest: a ConvTranspose has that of the Conv it is the
+  // gradient of, whose output is its own input.
+  LayerOperand input = operand(conv || transposed ? "BGC" : "BDC"),
+               weight = operand(conv || transposed ? "KGCF" : "BCK"),
+               output = operand(conv || transposed ? "BKGO" : "BDK");
   if (conv || transposed) {
     const std::vector<TensorId>& holders = conv ? node.inputs : node.outputs;
-    Shape windowed = !holders.empty() && holders[0] != kNone ? graph.tensors[holders[0]].shape : Shape{};
-    LayerOperand input = operand("BGC");
-    add_windows(layer, node, windowed, input);
-    // A ConvTranspose exchanges input and output: its nest is that of the Conv it is the gradient of.
-    first = conv ? input : operand("BKGO");
-    second = operand("KGCF");
-    result = conv ? operand("BKGO") : input;
-  } else {
-    first = operand("BDC");
-    second = operand("BCK");
-    result = operand("BDK");
+    if (!holders.empty() && holders[0] != kNone) add_windows(layer, node, graph.tensors[holders[0]].shape, input);
   }
-
-  // The role is known by what is reduced: the output lacks exactly these loops.
-  auto reduced = [&](const LayerOperand& candidate) {
-    Layer probe;
-    probe.loops = layer.loops;
-    probe.operands = {candidate};
-    for (size_t i = 0; i < layer.loops.size(); ++i) {
-      const std::vector<std::string>& names = nest.reduction;
-      bool named = std::find(names.begin(), names.end(), layer.loops[i].dim) != names.end();
-      if (probe.reduces(static_cast<int>(i)) != named) return false;
-    }
-    return true;
+  auto sums = [&](const char* dim) {
+    return std::find(nest.reduction.begin(), nest.reduction.end(), dim) != nest.reduction.end();
   };
-  if (reduced(result)) {
-    layer.operands = {std::move(first), std::move(second), std::move(result)};
-  } else if (reduced(first)) {
-    layer.operands = {std::move(result), std::move(second), std::move(first)};
+  if (sums("C")) {
+    layer.operands = {std::move(input), std::move(weight), std::move(output)};
+  } else if (sums("K")) {
+    layer.operands = {std::move(output), std::move(weight), std::move(input)};
+    rename(layer, "KC", "CK");
   } else {
-    layer.operands = {std::move(first), std::move(result), std::move(second)};
+    layer.operands = {std::move(input), std::move(output), std::move(weight)};
+    if (conv || transposed) {
+      rename(layer, "BCOF", "CBFO");
+      for (WindowAxis& axis : layer.operands[0].windows) {
+        std::swap(axis.point, axis.tap);
+        std::swap(axis.stride, axis.dilation);
+      }
+    } else {
+      rename(layer, "CD", "DC");
+    }
   }
   const char* const names[] = {"I", "W", "O"};
   const int bits[] = {precision.input, precision.weight, precision.output};
@@ -133,6 +154,7 @@ std::optional<Layer> layer_of(const Graph& graph, const Unit& unit, const LayerP
     layer.operands[i].bits = bits[i];
   }
   layer.partial_bits = precision.partial;
+  put_in_order(layer, conv || transposed ? "BKGOCF" : node.op == "Gemm" ? "BCDK" : "BDCK");
   return layer;
 }
 

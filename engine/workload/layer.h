@@ -57,13 +57,18 @@ struct LayerPrecision {
   int weight = 8, input = 8, partial = 16, output = 8;
 };
 
-// The layer of a contraction unit: loop_nest(graph, unit) in the order in which ZigZag and Stream list loops
-// (Conv: B K G OX OY C FX FY; Gemm: B C D K; MatMul: B D C K). Operands are those of the role, in the order of the
-// forward operator's:
-//   forward: I = first operand, W = second, O = output;
-//   input gradient: I = the output's gradient, W = second operand, O = the first one's gradient;
-//   weight gradient: I = first operand, W = the output's gradient, O = the second one's gradient.
-// A Conv's padding counts no element of the input, but MACs. Nothing for units that are no contraction.
+// The layer of a contraction unit: loop_nest(graph, unit), loops in the order in which ZigZag and Stream list them
+// (Conv: B K G OX OY C FX FY; Gemm: B C D K; MatMul: B D C K).
+//
+// A gradient is the same nest, but its loops have the names that they have in the operator it is, because dataflows are
+// written in these: C is what is summed over, K what only weight and output have.
+//   forward:         I = input, W = weight, O = output;
+//   input gradient:  I = the output's gradient, W = weight, O = the input's gradient; K and C exchanged;
+//   weight gradient: I = input, W = the output's gradient, O = the weight's gradient; B and C, O* and F* exchanged (a
+//                    convolution over swapped axes), of products of matrices C and D.
+// (A ConvTranspose computes a Conv's input gradient, so forward and input gradient are exchanged, and in its weight
+// gradient its output's gradient is I.) A Conv's padding counts no element of the input, but MACs. Nothing for units
+// that are no contraction.
 std::optional<Layer> layer_of(const Graph& graph, const Unit& unit, const LayerPrecision& precision = {});
 
 struct Workload {

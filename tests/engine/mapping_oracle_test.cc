@@ -184,6 +184,39 @@ TEST_P(ZigZag, EveryLayer) {
 
 INSTANTIATE_TEST_SUITE_P(Cases, ZigZag, ::testing::ValuesIn(kCases));
 
+// The gradients of a product of 512 x 768 and 768 x 1024, from a graph: ZigZag's gemm_dx is the input's.
+TEST(ZigZagGradients, OfAProductAreItsOwnGemms) {
+  if (!std::filesystem::exists(kOracles)) GTEST_SKIP() << "no oracles at " << kOracles;
+  Graph graph;
+  auto tensor = [&](const char* name, Shape shape) {
+    Tensor t;
+    t.name = name;
+    t.shape = std::move(shape);
+    return graph.add(std::move(t));
+  };
+  Node node;
+  node.op = "Gemm";
+  node.inputs = {tensor("a", {512, 768}), tensor("b", {768, 1024})};
+  node.outputs = {tensor("y", {512, 1024})};
+  Unit unit;
+  unit.origin = graph.add(node);
+  for (const char* file : {"gemm_gkc.json", "gemm_dx.json", "gemm_dw.json"}) {
+    Layer expected = parse_workload(read_file(kOracles / file)).layers[0];
+    Layer layer = layer_of(graph, unit).value();
+    for (const Loop& loop : expected.loops)
+      for (const Loop& own : layer.loops)
+        if (own.dim == loop.dim) {
+          EXPECT_EQ(own.size, loop.size) << file << loop.dim;
+        }
+    LayerMapping mapping = parse_mapping(read_file(kOracles / "mapping_edge_tpu_like.json")).of(layer);
+    LayerCost a = cost_layer(layer, core_of("edge_tpu_like"), mapping);
+    LayerCost b = cost_layer(expected, core_of("edge_tpu_like"), mapping);
+    EXPECT_EQ(a.cycles(), b.cycles()) << file;
+    EXPECT_EQ(a.energy, b.energy) << file;
+    unit.role = unit.role == Role::forward ? Role::input_gradient : Role::weight_gradient;
+  }
+}
+
 // MobileNetV2's features.10 conv.0 (COST_MODEL section 2): 9,986 cycles for 14,048 DRAM words of one a cycle. Cycles
 // are counted with 12 x 12 of the 14 x 14 outputs (3 of 3.5 units an axis), and both inputs load at once through one
 // port.
