@@ -233,7 +233,7 @@ void MappingEvaluator::add_ports() {
   }
 }
 
-bool MappingEvaluator::may_fit() const {
+bool MappingEvaluator::may_fit() {
   for (const MemoryState& memory : memories_) {
     double bits = 0;
     for (const Share& share : memory.shares) {
@@ -242,6 +242,7 @@ bool MappingEvaluator::may_fit() const {
       size_t set = share.top ? product_.size() - 1 : 0;
       bits += operand.output ? std::min(level.bits[0][set], level.bits[1][set]) : level.bits[0][set];
     }
+    overflowing_ = static_cast<int>(&memory - memories_.data());
     if (bits > memory.size) return false;
   }
   return true;
@@ -313,7 +314,10 @@ bool MappingEvaluator::allocate() {
         }
       }
     }
-    if (best[0] < 0) return false;
+    if (best[0] < 0) {
+      overflowing_ = static_cast<int>(&memory - memories_.data());
+      return false;
+    }
     for (int s = 0; s < sharing; ++s)
       ends_[memory.shares[s].operand][memory.shares[s].level] = from[s + shift] + best[s + shift];
   }

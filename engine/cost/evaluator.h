@@ -23,10 +23,12 @@ class MappingEvaluator {
                    const SpatialMapping& spatial, const std::vector<TemporalLoop>& loops, const CostOptions& options);
 
   // False when not even single tiles fit the memories, whatever the order.
-  bool may_fit() const;
+  bool may_fit();
   // Allocates the loops of this order (indexes into `loops`, innermost first) to the memories and counts cycles; false
   // when they do not fit.
   bool evaluate(const std::vector<int>& order);
+  // The memory that did not hold its operands when one of these was last false: index into Core::memories.
+  int overflowing() const { return overflowing_; }
 
   // Of the order evaluated last.
   double cycles() const { return iterations_ + stall_ + onload_ + offload_; }
@@ -124,6 +126,7 @@ class MappingEvaluator {
   std::vector<std::vector<char>> buffered_;
   std::vector<Flow*> once_;
   double stall_ = 0, onload_ = 0, offload_ = 0;
+  int overflowing_ = 0;
 };
 
 }  // namespace monet

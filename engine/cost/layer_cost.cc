@@ -38,6 +38,7 @@ struct Best {
   std::pair<double, double> figure = {std::numeric_limits<double>::infinity(), 0};
   std::optional<LayerCost> cost;
   int64_t orders = 0;
+  int overflowing = 0;  // a memory that did not hold its operands, if there is no cost
 };
 
 // Tries every order under one spatial mapping; whether any fits.
@@ -45,12 +46,17 @@ bool search(const Layer& layer, const Core& core, const LayerMapping& mapping, c
             const std::map<std::string, std::string>& links, const SpatialMapping& spatial, Best& best) {
   LoopOrders orders(layer, spatial.temporal, mapping.temporal_ordering, options.factor_limit);
   MappingEvaluator evaluator(layer, core, links, spatial, orders.loops(), options);
-  if (!evaluator.may_fit()) return false;
+  bool may_fit = evaluator.may_fit();
+  best.overflowing = evaluator.overflowing();
+  if (!may_fit) return false;
   bool fits = false, better = false;
   std::vector<int> kept;
   do {
     ++best.orders;
-    if (!evaluator.evaluate(orders.order())) continue;
+    if (!evaluator.evaluate(orders.order())) {
+      best.overflowing = evaluator.overflowing();
+      continue;
+    }
     fits = true;
     double cycles = evaluator.cycles();
     // Energy is half the work and decides only between equals.
@@ -84,9 +90,12 @@ LayerCost cost_layer(const Layer& layer, const Core& core, const LayerMapping& m
     }
   }
   if (!best.cost)
-    throw Refusal({"no-mapping", "layer " + layer.name + " fits core " + core.name + " in no order of its loops",
-                   layer.name, "",
-                   "a memory is too small for one tile of each operand it holds, or the top one for all"});
+    throw Refusal(
+        {"no-mapping",
+         "layer " + layer.name + " fits core " + core.name + " in no order of its loops: memory " +
+             core.memories[best.overflowing].name + " is too small",
+         layer.name, "",
+         "a memory must hold one tile of each of its operands, and what all instances of the level below hold"});
   best.cost->orders = best.orders;
   return std::move(*best.cost);
 }
