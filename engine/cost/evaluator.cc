@@ -266,7 +266,9 @@ bool MappingEvaluator::evaluate(const std::vector<int>& order) {
 bool MappingEvaluator::allocate() {
   const int loops = static_cast<int>(order_.size());
   const uint32_t all = prefix_[loops];
-  for (const MemoryState& memory : memories_) {
+  allocated_ = {};
+  for (size_t m = 0; m < memories_.size(); ++m) {
+    const MemoryState& memory = memories_[m];
     const double size = memory.size;
     // Choices of up to three operands; an absent one has a single empty choice.
     double bits[3][kMaxLoops + 1], cost[3][kMaxLoops + 1];
@@ -309,17 +311,43 @@ bool MappingEvaluator::allocate() {
         double held = bits[0][i] + bits[1][j], sum = cost[0][i] + cost[1][j];
         for (int k = 0; k < choices[2] && held + bits[2][k] <= size; ++k) {
           if (sum + cost[2][k] > least) continue;
+          if (options_.leave_room_above) {
+            const int choice[3] = {i, j, k};
+            for (int s = 0; s < sharing; ++s)
+              allocated_[memory.shares[s].operand] = from[s + shift] + choice[s + shift];
+            if (!room_above(m + 1)) continue;
+          }
           least = sum + cost[2][k];
           best = {i, j, k};
         }
       }
     }
     if (best[0] < 0) {
-      overflowing_ = static_cast<int>(&memory - memories_.data());
+      overflowing_ = static_cast<int>(m);
       return false;
     }
-    for (int s = 0; s < sharing; ++s)
-      ends_[memory.shares[s].operand][memory.shares[s].level] = from[s + shift] + best[s + shift];
+    for (int s = 0; s < sharing; ++s) {
+      int operand = memory.shares[s].operand;
+      allocated_[operand] = ends_[operand][memory.shares[s].level] = from[s + shift] + best[s + shift];
+    }
+  }
+  return true;
+}
+
+// Whether the memories from this one on hold at least what the loops handed out so far make of their operands. Handing
+// out more only lowers an output's width, so what holds once goes on holding.
+bool MappingEvaluator::room_above(size_t first) const {
+  const uint32_t all = prefix_[order_.size()];
+  for (size_t m = first; m < memories_.size(); ++m) {
+    double bits = 0;
+    for (const Share& share : memories_[m].shares) {
+      const Operand& operand = operands_[share.operand];
+      const Level& level = operand.levels[share.level];
+      uint32_t below = prefix_[allocated_[share.operand]];
+      bool partial = operand.output && (level.spatial_reduction_above || (!share.top && (reducing_ & (all ^ below))));
+      bits += level.bits[partial][share.top ? all : below];
+    }
+    if (bits > memories_[m].size) return false;
   }
   return true;
 }

@@ -90,6 +90,7 @@ class MappingEvaluator {
   void tabulate(int operand, int level);
   void add_ports();
   bool allocate();
+  bool room_above(size_t memory) const;
   void merge_down();
   void set_links();
   void set_windows();
@@ -121,6 +122,7 @@ class MappingEvaluator {
   // Of the order evaluated last.
   std::vector<int> order_;
   std::array<uint32_t, kMaxLoops + 1> prefix_{};  // set of the first i loops
+  std::array<int, 3> allocated_{};                // by operand: the loops handed out so far
   std::vector<std::vector<int>> ends_;            // [operand][level]: end of the level's loops in the order
   std::vector<std::vector<Link>> link_;           // [operand][link]; one more than levels: what lies above the top
   std::vector<std::vector<char>> buffered_;

@@ -22,12 +22,16 @@ struct CostOptions {
   int factor_limit = 6;        // temporal loops per layer (ZigZag's lpf_limit); one per loop if these are more
   int spatial_candidates = 3;  // generated spatial mappings tried where none is given
 
-  // ZigZag's results come with two faults, which are the default. The corrected model:
+  // ZigZag's results come with three faults, which are the default. The corrected model:
   // - Transfers that happen once are shortened by what a port has to spare during computation, but never below the
   //   first tile's transfer, without which nothing starts. (ZigZag lets a later transfer take more off an earlier one.)
   bool hold_floors = false;
   // - Onloads of one input over several half-shared pairs of levels add up. (ZigZag keeps the last.)
   bool add_half_shared = false;
+  // - A memory takes no more loops than the memories above can hold for all its instances, so an order fits if single
+  //   tiles do. (ZigZag lets it take what it can itself hold, and skips orders that then overflow above: where
+  //   registers together hold more than the memory that feeds them, none may be left.)
+  bool leave_room_above = false;
 };
 
 // One operand at one memory level.

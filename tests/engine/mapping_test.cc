@@ -182,6 +182,7 @@ CostOptions random_options(Random& random) {
   options.objective = random.of(std::vector<Objective>{Objective::latency, Objective::energy, Objective::edp});
   options.hold_floors = random.chance(30);
   options.add_half_shared = random.chance(30);
+  options.leave_room_above = random.chance(30);
   return options;
 }
 
@@ -374,6 +375,24 @@ TEST(Mapping, WhatCannotBeMappedIsRefused) {
   CostOptions options;
   options.factor_limit = 30;
   EXPECT_EQ(code_of(gemm(64, 64, 64), small_core(2, 1 << 20), unrolled("D", "K", 2), options), "too-many-loops");
+}
+
+// 2 x 2 registers of 512 bits take all loops, 128 complete outputs of 8 bits, which the memory above cannot hold. It
+// can hold 32 incomplete ones of 16 bits and a tile of each input: three loops of K.
+TEST(Mapping, RoomIsLeftAboveWhenAsked) {
+  Core core = small_core(2, 1 << 20);
+  core.memories[0].size = 512;
+  core.memories[1].size = 600;
+  Memory top = core.memories[1];
+  top.size = 1 << 20;
+  core.memories.push_back(top);
+  LayerMapping mapping = unrolled("D", "K", 2);
+  mapping.temporal_ordering = {{"K", 0}, {"K", 0}, {"K", 0}, {"K", 0}, {"K", 0}, {"C", 0}};
+  CostOptions options;
+  EXPECT_EQ(code_of(gemm(2, 3, 64), core, mapping, options), "no-mapping");
+  options.leave_room_above = true;
+  LayerCost cost = cost_layer(gemm(2, 3, 64), core, mapping, options);
+  EXPECT_EQ(cost.operands[2].levels[0].temporal.size(), 3u);
 }
 
 // Without a dataflow: two loops of three over the 4 x 4 array; C over the registers' own dimension is no worse than

@@ -257,7 +257,7 @@ class Mapping {
           double above = product(end, order_.size()) * static_cast<double>(stored.over);
           if (memories_[o].back() != m) cost += above / static_cast<double>(stored.under);
         }
-        if (bits <= static_cast<double>(memory.size) && cost <= least) {
+        if (bits <= static_cast<double>(memory.size) && cost <= least && room_above(m, sharing, ends, choice)) {
           least = cost;
           best = choice;
         }
@@ -269,6 +269,28 @@ class Mapping {
       }
       if (best.size() != sharing.size()) return false;
       for (size_t i = 0; i < sharing.size(); ++i) allocated_[sharing[i]].push_back(ends[i][best[i]]);
+    }
+    return true;
+  }
+  // With leave_room_above: whether the memories above hold what this choice, and no more loops, makes of their
+  // operands.
+  bool room_above(int m, const std::vector<size_t>& sharing, const std::vector<std::vector<size_t>>& ends,
+                  const std::vector<size_t>& choice) const {
+    if (!options_.leave_room_above) return true;
+    for (int above = m + 1; above < static_cast<int>(core_.memories.size()); ++above) {
+      double bits = 0;
+      for (size_t o = 0; o < layer_.operands.size(); ++o) {
+        const std::vector<int>& memories = memories_[o];
+        auto at = std::find(memories.begin(), memories.end(), above);
+        if (at == memories.end()) continue;
+        size_t end = allocated_[o].empty() ? 0 : allocated_[o].back();
+        for (size_t i = 0; i < sharing.size(); ++i)
+          if (sharing[i] == o) end = ends[i][choice[i]];
+        int level = static_cast<int>(at - memories.begin());
+        size_t held_end = memories.back() == above ? order_.size() : end;
+        bits += exactly_held(o, level, held_end, false).times(stored_bits(o, level, end, above)).value();
+      }
+      if (bits > static_cast<double>(core_.memories[above].size)) return false;
     }
     return true;
   }
