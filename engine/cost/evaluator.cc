@@ -45,11 +45,7 @@ MappingEvaluator::MappingEvaluator(const Layer& layer, const Core& core,
                                    const std::map<std::string, std::string>& links, const SpatialMapping& spatial,
                                    const std::vector<TemporalLoop>& loops, const CostOptions& options)
     : layer_(layer), core_(core), spatial_(spatial), loops_(loops), options_(options), links_(links) {
-  if (loops.size() > kMaxLoops)
-    throw Refusal({"too-many-loops",
-                   "layer " + layer.name + " has " + std::to_string(loops.size()) + " temporal loops, more than the " +
-                       std::to_string(kMaxLoops) + " whose orders can be tried",
-                   layer.name, "", "lower the factor limit or unroll more loops spatially"});
+  check_loop_count(layer, loops.size());
   product_.assign(size_t{1} << loops.size(), 1);
   for (size_t set = 1; set < product_.size(); ++set) {
     size_t lowest = 0;
@@ -262,7 +258,8 @@ bool MappingEvaluator::evaluate(const std::vector<int>& order) {
 }
 
 // Hands the loops to the memories from the bottom up, each operand on its own: of all combinations that fit a memory,
-// the one with the least sum of (iterations above x bits held), the last of equals.
+// the one with the least sum of (iterations above x bits held), the last of equals. An output counts at its partial
+// width while summands are left above or for the loops handed out now.
 bool MappingEvaluator::allocate() {
   const int loops = static_cast<int>(order_.size());
   const uint32_t all = prefix_[loops];
@@ -271,7 +268,7 @@ bool MappingEvaluator::allocate() {
     const MemoryState& memory = memories_[m];
     const double size = memory.size;
     // Choices of up to three operands; an absent one has a single empty choice.
-    double bits[3][kMaxLoops + 1], cost[3][kMaxLoops + 1];
+    double bits[3][kMaxTemporalLoops + 1], cost[3][kMaxTemporalLoops + 1];
     int from[3], choices[3];
     const int sharing = static_cast<int>(memory.shares.size());
     // The last operand varies fastest: it is the last of the three.

@@ -15,8 +15,6 @@ namespace monet {
 
 class MappingEvaluator {
  public:
-  static constexpr int kMaxLoops = 10;  // temporal loops of a layer
-
   // `loops`: the temporal loops, of which orders are permutations. All are kept by reference.
   // Throws Refusal as cost_layer does, except "no-mapping".
   MappingEvaluator(const Layer& layer, const Core& core, const std::map<std::string, std::string>& links,
@@ -47,8 +45,8 @@ class MappingEvaluator {
     double instances = 1;  // rounded
     // Of the link below this level: instances below with different data per instance here.
     double fan_out = 1, fan_out_whole = 1;
-    bool spatial_reduction_above = false;
-    std::array<int, 4> port{};  // by direction: index into ports_, -1 where it is not needed
+    bool spatial_reduction_above = false;  // summands of an output element come from several instances
+    std::array<int, 4> port{};             // by direction: index into ports_; of directions that the operand needs
   };
   struct Operand {
     bool output = false;
@@ -121,10 +119,10 @@ class MappingEvaluator {
 
   // Of the order evaluated last.
   std::vector<int> order_;
-  std::array<uint32_t, kMaxLoops + 1> prefix_{};  // set of the first i loops
-  std::array<int, 3> allocated_{};                // by operand: the loops handed out so far
-  std::vector<std::vector<int>> ends_;            // [operand][level]: end of the level's loops in the order
-  std::vector<std::vector<Link>> link_;           // [operand][link]; one more than levels: what lies above the top
+  std::array<uint32_t, kMaxTemporalLoops + 1> prefix_{};  // set of the first i loops
+  std::array<int, 3> allocated_{};                        // by operand: the loops handed out so far
+  std::vector<std::vector<int>> ends_;                    // [operand][level]: end of the level's loops in the order
+  std::vector<std::vector<Link>> link_;  // [operand][link]; one more than levels: what lies above the top
   std::vector<std::vector<char>> buffered_;
   std::vector<Flow*> once_;
   double stall_ = 0, onload_ = 0, offload_ = 0;

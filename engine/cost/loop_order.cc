@@ -38,6 +38,14 @@ std::vector<TemporalLoop> temporal_factors(const std::vector<int64_t>& iteration
   return result;
 }
 
+void check_loop_count(const Layer& layer, size_t loops) {
+  if (loops <= kMaxTemporalLoops) return;
+  throw Refusal({"too-many-loops",
+                 "layer " + layer.name + " has " + std::to_string(loops) + " temporal loops, more than the " +
+                     std::to_string(kMaxTemporalLoops) + " whose orders can be tried",
+                 layer.name, "", "lower the factor limit or unroll more loops spatially"});
+}
+
 LoopOrders::LoopOrders(const Layer& layer, const std::vector<int64_t>& iterations, const std::vector<FixedLoop>& fixed,
                        int limit) {
   auto loop_of = [&](const FixedLoop& f) {
@@ -64,6 +72,7 @@ LoopOrders::LoopOrders(const Layer& layer, const std::vector<int64_t>& iteration
   }
   size_t sized = loops_.size();
   for (const TemporalLoop& factor : temporal_factors(left, limit)) loops_.push_back(factor);
+  check_loop_count(layer, loops_.size());
 
   std::vector<int> sorted(loops_.size());
   for (size_t i = 0; i < sorted.size(); ++i) sorted[i] = static_cast<int>(i);

@@ -23,6 +23,11 @@ struct FixedLoop {
   int64_t size = 0;  // 0: "*", any one of the loop's factors
 };
 
+// Temporal loops of a layer whose orders are tried: 10! are 3,628,800.
+constexpr size_t kMaxTemporalLoops = 10;
+// Throws Refusal "too-many-loops" beyond that.
+void check_loop_count(const Layer& layer, size_t loops);
+
 // Prime factors of each loop's iterations, merged until there are at most `limit` (or one per loop, if that is more):
 // each time the two smallest factors of the loop that has most, of equals the first. By loop, ascending sizes.
 std::vector<TemporalLoop> temporal_factors(const std::vector<int64_t>& iterations, int limit);
@@ -33,7 +38,7 @@ std::vector<TemporalLoop> temporal_factors(const std::vector<int64_t>& iteration
 // (Williams, SODA 2009): the order of ZigZag's search, which decides between mappings of equal cost.
 // Fixed loops come first: those with a size as they are (their sizes divide the loops' iterations: the quotient is
 // factored), each "*" as every factor of its loop in turn. Loops that the layer lacks, or of which nothing remains, are
-// passed over.
+// passed over. Throws Refusal: "bad-mapping" for a size that does not divide, "too-many-loops".
 class LoopOrders {
  public:
   LoopOrders(const Layer& layer, const std::vector<int64_t>& iterations, const std::vector<FixedLoop>& fixed,

@@ -34,11 +34,21 @@ void settle(SpatialMapping& mapping, const Layer& layer) {
   }
 }
 
-double iterations(const SpatialMapping& mapping) {
-  double product = 1;
-  for (int64_t t : mapping.temporal) product *= static_cast<double>(t);
-  return product;
+// Those that leave the fewest iterations first.
+void sort(std::vector<SpatialMapping>& mappings, const Layer& layer) {
+  for (SpatialMapping& mapping : mappings) settle(mapping, layer);
+  auto iterations = [](const SpatialMapping& mapping) {
+    double product = 1;
+    for (int64_t t : mapping.temporal) product *= static_cast<double>(t);
+    return product;
+  };
+  std::stable_sort(mappings.begin(), mappings.end(),
+                   [&](const SpatialMapping& a, const SpatialMapping& b) { return iterations(a) < iterations(b); });
 }
+
+// Four array dimensions and ten loops make 7,921; of arrays with more dimensions the best so many beginnings are
+// pursued.
+constexpr size_t kMostGenerated = 10'000;
 
 }  // namespace
 
@@ -87,10 +97,11 @@ std::vector<SpatialMapping> generate_spatial(const Layer& layer, const Core& cor
       longer.push_back(prefix);
     }
     all = std::move(longer);
+    if (all.size() <= kMostGenerated) continue;
+    sort(all, layer);
+    all.resize(kMostGenerated);
   }
-  for (SpatialMapping& mapping : all) settle(mapping, layer);
-  std::stable_sort(all.begin(), all.end(),
-                   [](const SpatialMapping& a, const SpatialMapping& b) { return iterations(a) < iterations(b); });
+  sort(all, layer);
   return all;
 }
 
