@@ -34,21 +34,21 @@ void settle(SpatialMapping& mapping, const Layer& layer) {
   }
 }
 
-// Those that leave the fewest iterations first.
-void sort(std::vector<SpatialMapping>& mappings, const Layer& layer) {
-  for (SpatialMapping& mapping : mappings) settle(mapping, layer);
-  auto iterations = [](const SpatialMapping& mapping) {
-    double product = 1;
-    for (int64_t t : mapping.temporal) product *= static_cast<double>(t);
-    return product;
-  };
-  std::stable_sort(mappings.begin(), mappings.end(),
-                   [&](const SpatialMapping& a, const SpatialMapping& b) { return iterations(a) < iterations(b); });
+double iterations(const SpatialMapping& mapping) {
+  double product = 1;
+  for (int64_t t : mapping.temporal) product *= static_cast<double>(t);
+  return product;
 }
 
-// Four array dimensions and ten loops make 7,921; of arrays with more dimensions the best so many beginnings are
-// pursued.
-constexpr size_t kMostGenerated = 10'000;
+double units(const SpatialMapping& mapping) {
+  double product = 1;
+  for (const Unrolling& u : mapping.unrollings) product *= static_cast<double>(u.whole);
+  return product;
+}
+
+// Four array dimensions and ten loops make 7,921, all of which are listed. Of arrays with more dimensions only the best
+// beginnings are pursued.
+constexpr size_t kMostGenerated = 10'000, kPursued = 1'000;
 
 }  // namespace
 
@@ -98,10 +98,13 @@ std::vector<SpatialMapping> generate_spatial(const Layer& layer, const Core& cor
     }
     all = std::move(longer);
     if (all.size() <= kMostGenerated) continue;
-    sort(all, layer);
-    all.resize(kMostGenerated);
+    std::stable_sort(all.begin(), all.end(),
+                     [](const SpatialMapping& a, const SpatialMapping& b) { return units(a) > units(b); });
+    all.resize(kPursued);
   }
-  sort(all, layer);
+  for (SpatialMapping& mapping : all) settle(mapping, layer);
+  std::stable_sort(all.begin(), all.end(),
+                   [](const SpatialMapping& a, const SpatialMapping& b) { return iterations(a) < iterations(b); });
   return all;
 }
 

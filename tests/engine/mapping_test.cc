@@ -411,6 +411,20 @@ TEST(Mapping, SpatialMappingsAreGenerated) {
   EXPECT_EQ(cost_layer(layer, core, {}).temporal_cycles, 48);
 }
 
+TEST(Mapping, GeneratedMappingsOfManyDimensionsAreBounded) {
+  Layer layer = gemm(7, 7, 7);
+  for (int i = 0; i < 12; ++i) layer.loops.push_back({"X" + std::to_string(i), 7});
+  Core core = small_core(4, 1 << 20);
+  for (int d = 3; d <= 12; ++d) {
+    core.dimensions.push_back("D" + std::to_string(d));
+    core.sizes.push_back(2);
+  }
+  std::vector<SpatialMapping> all = generate_spatial(layer, core);
+  EXPECT_LE(all.size(), 10'000u);
+  EXPECT_EQ(all[0].unrollings.size(), 12u);
+  EXPECT_EQ(all[0].unrollings[0].units(), 3.5);
+}
+
 TEST(Mapping, UnrollingsThatDoNotDivide) {
   Layer layer = gemm(14, 7, 5);
   Core core = small_core(4, 1 << 20);
