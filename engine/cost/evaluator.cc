@@ -149,8 +149,9 @@ void MappingEvaluator::tabulate(int o, int l) {
         level.bits[w].resize(product_.size());
         level.weighed_bits[w].resize(product_.size());
       }
+    Extent extent = inside;
     for (size_t set = 0; set < product_.size(); ++set) {
-      Extent extent = inside;
+      extent.numerator = inside.numerator;
       for (size_t i = 0; i < loops_.size(); ++i)
         if (set >> i & 1) extent.numerator[loops_[i].loop] *= loops_[i].size;
       std::pair<double, double> fraction = elements(operand, extent);
