@@ -231,6 +231,15 @@ nlohmann::ordered_json Session::analyze(const Settings& settings, const FileReso
   return report(r);
 }
 
+std::shared_ptr<const Graph> Session::graph(const Settings& settings, bool with_training) {
+  if (with_training) {
+    std::shared_ptr<const TrainingGraph> made = training(settings, settings.batch);
+    return {made, &made->graph};
+  }
+  std::shared_ptr<const BoundModel> model = bound(settings, settings.batch);
+  return {model, &model->graph};
+}
+
 std::string Session::training_graph(const Settings& settings) {
   return export_model(training(settings, settings.batch)->graph);
 }

@@ -37,6 +37,9 @@ class Session {
   nlohmann::ordered_json analyze(const Settings& settings, const FileResolver& hardware_files = {},
                                  const Progress& progress = {});
 
+  // The forward graph, or the training graph. Throws Refusal, of the latter for operators without a gradient as well.
+  std::shared_ptr<const Graph> graph(const Settings& settings, bool training);
+
   // The training graph as ONNX bytes. Throws Refusal, operators without a gradient included.
   std::string training_graph(const Settings& settings);
 

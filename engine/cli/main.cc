@@ -8,8 +8,11 @@
 
 #include "engine/analysis/session.h"
 #include "engine/cli/yaml.h"
+#include "engine/cost/layer_cost.h"
+#include "engine/report/cost_report.h"
 #include "engine/report/report.h"
 #include "engine/training/coverage.h"
+#include "engine/workload/layer.h"
 
 namespace {
 
@@ -37,8 +40,8 @@ void write_output(const std::string& path, const std::string& bytes) {
   if (!out.flush()) throw Refusal({"unwritable", "cannot write " + path, "", "", "check the path and the free space"});
 }
 
-// Hardware files are YAML or JSON (DESIGN decision 5); the engine reads JSON.
-std::string read_hardware(const std::string& path) {
+// Hardware, mapping and workload files are YAML or JSON (DESIGN decision 5); the engine reads JSON.
+std::string read_json(const std::string& path) {
   std::string text = read_file(path);
   std::string extension = fs::path(path).extension().string();
   return extension == ".yaml" || extension == ".yml" ? monet::yaml_to_json(text, path) : text;
@@ -50,7 +53,7 @@ monet::FileResolver resolver_beside(const std::string& path) {
   return [folder](const std::string& wanted) -> std::optional<std::string> {
     for (const fs::path& candidate : {folder / wanted, folder / fs::path(wanted).filename()}) {
       std::error_code error;
-      if (fs::is_regular_file(candidate, error)) return read_hardware(candidate.string());
+      if (fs::is_regular_file(candidate, error)) return read_json(candidate.string());
     }
     return {};
   };
@@ -123,6 +126,83 @@ struct TrainingFlags {
   }
 };
 
+// `monet cost`: layers of a workload file, or of an ONNX model's forward or training graph, on one core.
+struct CostFlags {
+  std::string file, mapping, objective = "latency", json;
+  monet::CostOptions options;
+  std::optional<int> core;
+  bool training = false, nests = false;
+
+  CLI::App* add(CLI::App& app, std::string& hardware) {
+    CLI::App* cost =
+        app.add_subcommand("cost", "the best mapping of every layer on a core, with its cycles and energy");
+    cost->add_option("FILE", file, "an ONNX model, or a workload file of Stream or ZigZag, JSON or YAML")->required();
+    cost->add_option("--hardware", hardware, "a preset's name or a file, JSON or YAML")->required();
+    cost->add_option("--mapping", mapping, "a mapping file of Stream or ZigZag, JSON or YAML");
+    cost->add_option("--core", core, "the core's id (default: the first that runs contractions)");
+    cost->add_option("--objective", objective, "latency | energy | edp: what the mapping kept has least of")
+        ->check(CLI::IsMember({"latency", "energy", "edp"}));
+    cost->add_option("--factor-limit", options.factor_limit, "temporal loops per layer (default 6)")
+        ->check(CLI::Range(1, static_cast<int>(monet::kMaxTemporalLoops)));
+    cost->add_flag("--hold-floors", options.hold_floors, "no transfer is hidden below its first tile's");
+    cost->add_flag("--add-half-shared", options.add_half_shared, "onloads over several half-shared levels add up");
+    cost->add_flag("--leave-room-above", options.leave_room_above, "memories leave room for what all instances hold");
+    cost->add_flag("--nests", nests, "print every layer's loop nest");
+    cost->add_option("--json", json, "write monet.cost/1 to a file, or - for standard output");
+    return cost;
+  }
+
+  bool is_model() const { return fs::path(file).extension() == ".onnx"; }
+
+  const monet::Core& choose_core(const monet::Accelerator& accelerator) const {
+    std::string ids;
+    for (const monet::Core& candidate : accelerator.cores) {
+      if (core ? candidate.id == *core : candidate.runs_contractions) return candidate;
+      if (candidate.pes() > 0) ids += (ids.empty() ? "" : ", ") + std::to_string(candidate.id);
+    }
+    throw Refusal({"no-core",
+                   core ? accelerator.name + " has no core " + std::to_string(*core)
+                        : accelerator.name + " has no core that runs contractions",
+                   "", "", "cores with PEs: " + (ids.empty() ? "none" : ids)});
+  }
+
+  // Returns what to print.
+  std::string run(const monet::Settings& settings, const monet::FileResolver& files) const {
+    std::vector<monet::CostedLayer> layers;
+    if (is_model()) {
+      std::unique_ptr<monet::ByteSource> source = monet::open_file(file);
+      monet::Session session(*source, fs::path(file).filename().string());
+      std::shared_ptr<const monet::Graph> graph = session.graph(settings, training);
+      for (size_t u = 0; u < graph->units.size(); ++u) {
+        std::optional<monet::Layer> layer = monet::layer_of(*graph, graph->units[u]);
+        if (!layer) continue;
+        layer->id = static_cast<int64_t>(u);
+        layers.push_back({std::move(*layer), monet::name(graph->units[u].role), {}});
+      }
+    } else {
+      for (monet::Layer& layer : monet::parse_workload(read_json(file)).layers)
+        layers.push_back({std::move(layer), "", {}});
+    }
+    std::optional<monet::Accelerator> accelerator = monet::accelerator_of(settings, files);
+    if (!accelerator)
+      throw Refusal({"no-hardware", "costs need a hardware", "hardware", "", "monet hardware lists some"});
+    const monet::Core& chosen = choose_core(*accelerator);
+    monet::Core whole = monet::with_offchip(*accelerator, static_cast<size_t>(&chosen - accelerator->cores.data()));
+    monet::MappingFile fixed = mapping.empty() ? monet::MappingFile() : monet::parse_mapping(read_json(mapping));
+    monet::CostOptions asked = options;
+    asked.objective = objective == "energy" ? monet::Objective::energy
+                      : objective == "edp"  ? monet::Objective::edp
+                                            : monet::Objective::latency;
+    std::vector<monet::Layer> plain;
+    for (const monet::CostedLayer& costed : layers) plain.push_back(costed.layer);
+    std::vector<monet::LayerCost> costs = monet::cost_layers(plain, whole, fixed, asked);
+    for (size_t i = 0; i < costs.size(); ++i) layers[i].cost = std::move(costs[i]);
+    Json report = monet::cost_report(layers, whole);
+    if (!json.empty()) write_output(json, monet::to_bytes(report) + "\n");
+    return json == "-" ? "" : monet::cost_table(report, nests);
+  }
+};
+
 std::unique_ptr<monet::Session> open_model(const std::string& path) {
   std::unique_ptr<monet::ByteSource> source = monet::open_file(path);
   return std::make_unique<monet::Session>(*source, fs::path(path).filename().string());
@@ -161,6 +241,11 @@ int main(int argc, char** argv) {
   graph->add_option("--out", out, "the ONNX file to write, or - for standard output")->required();
   flags.add(*graph);
 
+  CostFlags costing;
+  CLI::App* cost = costing.add(app, hardware);
+  cost->add_flag("--training", costing.training, "of a model: the layers of a training step, gradients included");
+  flags.add(*cost);
+
   CLI::App* presets = app.add_subcommand("hardware", "list the accelerator presets, or print one");
   presets->add_option("NAME", preset, "a preset's name");
 
@@ -190,7 +275,7 @@ int main(int argc, char** argv) {
       flags.settings["hardware"] = hardware;
       if (fs::path(hardware).has_extension()) {
         try {
-          flags.settings["hardware"] = Json::parse(read_hardware(hardware));
+          flags.settings["hardware"] = Json::parse(read_json(hardware));
         } catch (const Json::parse_error& e) {
           throw Refusal({"bad-hardware", hardware + " is not JSON: " + e.what(), "", "", ""});
         }
@@ -203,6 +288,10 @@ int main(int argc, char** argv) {
     } catch (const CLI::ParseError& e) {
       std::cerr << "monet: " << e.what() << "\n";
       usage = 2;
+      return;
+    }
+    if (*cost) {
+      std::cout << costing.run(settings, files);
       return;
     }
     std::unique_ptr<monet::Session> session = open_model(model);

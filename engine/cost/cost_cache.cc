@@ -1,5 +1,6 @@
 // What a layer's cost depends on, as a key: every field that the search reads, lists with their lengths so that no two
 // descriptions share a key.
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -75,6 +76,25 @@ const LayerCost& CostCache::cost(const Layer& layer, const Core& core, const Lay
   auto known = costs_.find(bytes);
   if (known == costs_.end()) known = costs_.emplace(bytes, cost_layer(layer, core, mapping, options)).first;
   return known->second;
+}
+
+std::vector<LayerCost> cost_layers(const std::vector<Layer>& layers, const Core& core, const MappingFile& mapping,
+                                   const CostOptions& options) {
+  CostCache cache;
+  std::vector<LayerCost> costs;
+  std::vector<Diagnostic> problems;
+  for (const Layer& layer : layers) {
+    try {
+      costs.push_back(cache.cost(layer, core, mapping.of(layer), options));
+    } catch (const Refusal& refused) {
+      for (const Diagnostic& problem : refused.problems())
+        if (std::none_of(problems.begin(), problems.end(),
+                         [&](const Diagnostic& other) { return other.message == problem.message; }))
+          problems.push_back(problem);
+    }
+  }
+  if (!problems.empty()) throw Refusal(std::move(problems));
+  return costs;
 }
 
 }  // namespace monet

@@ -181,6 +181,7 @@ void MappingEvaluator::add_ports() {
         if (at == ports_.size()) {
           PortState state;
           state.port = &port;
+          state.memory = operands_[o].levels[level].memory;
           state.bandwidth = static_cast<double>(port.bandwidth_max);
           bool first = false, second = false;
           for (const std::pair<std::string, std::string>& other : port.allocation) {
@@ -441,28 +442,30 @@ void MappingEvaluator::set_windows() {
 
 void MappingEvaluator::set_stall() {
   stall_ = 0;
-  for (const PortState& port : ports_) {
-    int flows = 0;
-    double positive = 0, others = 0, windows = 0, longest = 0, longest_count = 0, open = -1;
-    for (int f = port.first; f < port.end; ++f) {
-      const Flow& flow = flows_[f];
-      if (!flow.active) continue;
-      ++flows;
-      double stall = (flow.cycles - flow.window) * (flow.count - 1);
-      (stall > 0 ? positive : others) += stall;
-      windows += flow.window * (flow.count - 1);
-      if (flow.period > longest) {
-        longest = flow.period;
-        longest_count = flow.count;
-      }
-      if (flow.window == flow.period) open = flow.period * flow.count;
+  for (const PortState& port : ports_) stall_ = std::max(stall_, stall_of(port));
+}
+
+double MappingEvaluator::stall_of(const PortState& port) const {
+  int flows = 0;
+  double positive = 0, others = 0, windows = 0, longest = 0, longest_count = 0, open = -1;
+  for (int f = port.first; f < port.end; ++f) {
+    const Flow& flow = flows_[f];
+    if (!flow.active) continue;
+    ++flows;
+    double stall = (flow.cycles - flow.window) * (flow.count - 1);
+    (stall > 0 ? positive : others) += stall;
+    windows += flow.window * (flow.count - 1);
+    if (flow.period > longest) {
+      longest = flow.period;
+      longest_count = flow.count;
     }
-    if (flows > 1) {
-      if (open < 0) open = covered(port) * longest_count;
-      positive += std::max(0.0, others + windows - open);
-    }
-    stall_ = std::max(stall_, positive);
+    if (flow.window == flow.period) open = flow.period * flow.count;
   }
+  if (flows > 1) {
+    if (open < 0) open = covered(port) * longest_count;
+    positive += std::max(0.0, others + windows - open);
+  }
+  return positive;
 }
 
 // Cycles of the longest period in which the window of one of the port's transfers is open. Windows stand at the end of
@@ -605,6 +608,8 @@ LayerCost MappingEvaluator::explain() const {
   cost.offload = offload_;
   cost.mac_energy = mac_energy_;
   cost.energy = energy();
+  for (const PortState& port : ports_)
+    if (double stall = stall_of(port); stall > 0) cost.stalls.push_back({port.memory, port.port->name, stall});
   cost.spatial = spatial_;
   for (int loop : order_) cost.order.push_back(loops_[loop]);
   for (int o = 0; o < operand_count(); ++o) {

@@ -64,6 +64,7 @@ class MappingEvaluator {
   };
   struct PortState {
     const Port* port = nullptr;
+    int memory = 0;  // index into Core::memories
     double bandwidth = 0;
     bool both_inputs = false;
     int first = 0, end = 0;  // flows_
@@ -93,6 +94,7 @@ class MappingEvaluator {
   void set_links();
   void set_windows();
   void set_stall();
+  double stall_of(const PortState& port) const;
   void set_loads();
   double covered(const PortState& port) const;
   void reduce_single_transfers(const PortState& port);

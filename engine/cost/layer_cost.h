@@ -52,6 +52,13 @@ struct OperandCost {
   std::vector<LevelCost> levels;  // lowest first
 };
 
+// A port that keeps the array waiting. All work side by side, so the longest stall is the layer's.
+struct PortStall {
+  int memory = 0;  // index into Core::memories
+  std::string port;
+  double cycles = 0;
+};
+
 struct LayerCost {
   // Cycles. ideal: MACs / PEs, rounded up; temporal: the iterations that the spatial mapping leaves. Halves occur:
   // spare bandwidth is divided among transfers.
@@ -63,6 +70,7 @@ struct LayerCost {
   double mac_energy = 0;  // pJ
   double energy = 0;      // pJ: MACs and all memory accesses
 
+  std::vector<PortStall> stalls;
   SpatialMapping spatial;
   std::vector<TemporalLoop> order;    // innermost first
   std::vector<OperandCost> operands;  // as in the layer
@@ -94,5 +102,10 @@ class CostCache {
  private:
   std::map<std::string, LayerCost> costs_;
 };
+
+// The costs of many layers, equal ones searched once, each under the entry of the file that is for it. Throws Refusal
+// with the problems of all layers together.
+std::vector<LayerCost> cost_layers(const std::vector<Layer>& layers, const Core& core, const MappingFile& mapping,
+                                   const CostOptions& options = {});
 
 }  // namespace monet
