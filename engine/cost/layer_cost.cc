@@ -95,7 +95,10 @@ LayerCost cost_layer(const Layer& layer, const Core& core, const LayerMapping& m
          "layer " + layer.name + " fits core " + core.name + " in no order of its loops: memory " +
              core.memories[best.overflowing].name + " is too small",
          layer.name, "",
-         "a memory must hold one tile of each of its operands, and what all instances of the level below hold"});
+         options.leave_room_above
+             ? "a memory must hold one tile of each of its operands, and what all instances of the level below hold"
+             : "a memory must hold what all instances of the level below hold; the option to leave room above "
+               "(leave_room_above) sees to that where single tiles fit"});
   best.cost->orders = best.orders;
   return std::move(*best.cost);
 }
