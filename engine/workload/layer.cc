@@ -101,14 +101,14 @@ int64_t window_span(const WindowAxis& axis, int64_t points, int64_t taps) {
 }
 
 std::optional<Layer> layer_of(const Graph& graph, const Unit& unit, const LayerPrecision& precision) {
+  if (unit.contraction == kNone) return {};  // a bias gradient's origin is a contraction, too
   LoopNest nest = loop_nest(graph, unit);
-  if (nest.loops.empty()) return {};
   bool from_origin = unit.origin != kNone && is_contraction(graph.nodes[unit.origin]);
   const Node& node = graph.nodes[from_origin ? unit.origin : unit.contraction];
   bool conv = node.op == "Conv", transposed = node.op == "ConvTranspose";
 
   Layer layer;
-  layer.name = unit.contraction != kNone ? label(graph, unit.contraction) : label(graph, unit.origin);
+  layer.name = label(graph, unit.contraction);
   layer.op = node.op;
   layer.loops = std::move(nest.loops);
   // Operands by the first letters of their loops: O is all of OX, OY, OZ, F all taps.
