@@ -57,7 +57,7 @@ struct Contraction {
       unit.role = role;
       unit.origin = id;
       unit.nodes = {id};
-      if (role == Role::forward && is_contraction(graph.nodes[id])) unit.contraction = id;
+      if (is_contraction(graph.nodes[id])) unit.contraction = id;
       if (role == Role::input_gradient) unit.target = tensors[0];
       if (role == Role::weight_gradient) unit.target = tensors[1];
       units.push_back(unit);

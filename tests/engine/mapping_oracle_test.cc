@@ -199,7 +199,7 @@ TEST(ZigZagGradients, OfAProductAreItsOwnGemms) {
   node.inputs = {tensor("a", {512, 768}), tensor("b", {768, 1024})};
   node.outputs = {tensor("y", {512, 1024})};
   Unit unit;
-  unit.origin = graph.add(node);
+  unit.origin = unit.contraction = graph.add(node);
   for (const char* file : {"gemm_gkc.json", "gemm_dx.json", "gemm_dw.json"}) {
     Layer expected = parse_workload(read_file(kOracles / file)).layers[0];
     Layer layer = layer_of(graph, unit).value();
