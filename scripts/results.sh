@@ -3,7 +3,7 @@
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 need "${BUILD_PACKAGES[@]}" "${NATIVE_PACKAGES[@]}" "${WASM_PACKAGES[@]}" "${TEST_PACKAGES[@]}"
 need_node
-build native
+build native monet engine_bench
 build wasm monet
 build_site
 # A model too large for the tree; PyTorch makes it.
