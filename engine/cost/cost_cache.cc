@@ -39,7 +39,7 @@ class Key {
   Key& operator<<(bool value) { return raw(static_cast<int64_t>(value)); }
   Key& operator<<(const Loop& loop) { return *this << loop.dim << loop.size; }
   Key& operator<<(const FixedLoop& loop) { return *this << loop.loop << loop.size; }
-  Key& operator<<(const WindowAxis& axis) {
+  Key& operator<<(const WindowedAxis& axis) {
     return *this << axis.point << axis.tap << axis.stride << axis.dilation << axis.size;
   }
   Key& operator<<(const LayerOperand& operand) {

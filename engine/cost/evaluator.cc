@@ -31,7 +31,7 @@ std::pair<double, double> elements(const LayerOperand& operand, const Extent& ex
     over *= static_cast<double>(extent.numerator[loop]);
     under *= static_cast<double>(extent.denominator[loop]);
   }
-  for (const WindowAxis& axis : operand.windows)
+  for (const WindowedAxis& axis : operand.windows)
     over *= static_cast<double>(window_span(axis, extent.numerator[axis.point] / extent.denominator[axis.point],
                                             extent.numerator[axis.tap] / extent.denominator[axis.tap]));
   return {over, under};
@@ -70,7 +70,7 @@ MappingEvaluator::MappingEvaluator(const Layer& layer, const Core& core,
     for (size_t i = 0; i < loops.size(); ++i) {
       if (std::find(described.loops.begin(), described.loops.end(), loops[i].loop) != described.loops.end())
         operand.relevant |= uint32_t{1} << i;
-      for (const WindowAxis& axis : described.windows)
+      for (const WindowedAxis& axis : described.windows)
         if (axis.point == loops[i].loop || axis.tap == loops[i].loop) operand.partial |= uint32_t{1} << i;
     }
     auto link = links.find(described.name);

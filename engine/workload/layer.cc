@@ -27,7 +27,7 @@ void add_windows(const Layer& layer, const Node& node, const Shape& windowed, La
   // Innermost axis first, as loop_nest names them; axes beyond the third are in Z, whose overlap is then left out.
   for (size_t i = 0; i < std::min<size_t>(rank, 3); ++i) {
     std::string letter = rank == 1 ? "Y" : std::string("XYZ").substr(i, 1);
-    WindowAxis axis;
+    WindowedAxis axis;
     axis.point = loop("O" + letter);
     axis.tap = loop("F" + letter);
     if (axis.point < 0 || axis.tap < 0) continue;
@@ -67,7 +67,7 @@ void put_in_order(Layer& layer, const std::string& letters) {
   for (LayerOperand& operand : layer.operands) {
     for (int& loop : operand.loops) loop = place[loop];
     std::sort(operand.loops.begin(), operand.loops.end());
-    for (WindowAxis& axis : operand.windows) {
+    for (WindowedAxis& axis : operand.windows) {
       axis.point = place[axis.point];
       axis.tap = place[axis.tap];
     }
@@ -85,12 +85,12 @@ int64_t Layer::macs() const {
 bool Layer::reduces(int loop) const {
   const std::vector<int>& own = output().loops;
   if (std::find(own.begin(), own.end(), loop) != own.end()) return false;
-  for (const WindowAxis& axis : output().windows)
+  for (const WindowedAxis& axis : output().windows)
     if (axis.point == loop) return false;
   return true;
 }
 
-int64_t window_span(const WindowAxis& axis, int64_t points, int64_t taps) {
+int64_t window_span(const WindowedAxis& axis, int64_t points, int64_t taps) {
   int64_t g = std::gcd(axis.stride, axis.dilation), dilation = axis.dilation / g;
   int64_t overlap = std::max<int64_t>(0, taps - axis.stride / g);
   int64_t all = saturating_multiply(points, taps);
@@ -139,7 +139,7 @@ std::optional<Layer> layer_of(const Graph& graph, const Unit& unit, const LayerP
     layer.operands = {std::move(input), std::move(output), std::move(weight)};
     if (conv || transposed) {
       rename(layer, "BCOF", "CBFO");
-      for (WindowAxis& axis : layer.operands[0].windows) {
+      for (WindowedAxis& axis : layer.operands[0].windows) {
         std::swap(axis.point, axis.tap);
         std::swap(axis.stride, axis.dilation);
       }

@@ -17,7 +17,7 @@ namespace monet {
 
 // An axis that two loops index together, as a convolution's input: position = stride * point + dilation * tap. ZigZag
 // calls both loops partially relevant to the operand.
-struct WindowAxis {
+struct WindowedAxis {
   int point = 0, tap = 0;  // indexes into Layer::loops
   int64_t stride = 1, dilation = 1;
   int64_t size = 0;  // elements without padding: no span of the axis counts more
@@ -26,7 +26,7 @@ struct WindowAxis {
 struct LayerOperand {
   std::string name;        // as in the equation; of a graph's contraction "I" (first), "W" (second), "O"
   std::vector<int> loops;  // indexes into Layer::loops: the loops that index it alone, one per axis
-  std::vector<WindowAxis> windows;
+  std::vector<WindowedAxis> windows;
   int bits = 8;  // per element; of the output once it is complete
 };
 
@@ -50,7 +50,7 @@ struct Layer {
 // Elements of an axis that `points` consecutive points with `taps` consecutive taps touch, at most axis.size
 // (COST_MODEL section 2, Sizes): points * taps - max(0, taps - stride / g) * (points - dilation / g), g = gcd(stride,
 // dilation).
-int64_t window_span(const WindowAxis& axis, int64_t points, int64_t taps);
+int64_t window_span(const WindowedAxis& axis, int64_t points, int64_t taps);
 
 // Bits per element of a graph's contractions. ZigZag's defaults for ONNX models.
 struct LayerPrecision {

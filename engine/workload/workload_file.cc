@@ -180,7 +180,7 @@ class LayerParser {
             "must be an axis as the sum of two loops, as \"ix=2*ox+1*fx\", is " + describe(Json(relations[i])));
         continue;
       }
-      WindowAxis axis;
+      WindowedAxis axis;
       axis.stride = relation->point.first;
       axis.dilation = relation->tap.first;
       axis.point = loop(relation->point.second);
@@ -293,7 +293,7 @@ class LayerParser {
   std::string path_;
   Findings& findings_;
   Layer layer_;
-  std::map<std::string, WindowAxis> axes_;
+  std::map<std::string, WindowedAxis> axes_;
 };
 
 }  // namespace

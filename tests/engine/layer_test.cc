@@ -19,7 +19,7 @@ std::string show(const Layer& layer) {
   for (const LayerOperand& operand : layer.operands) {
     text += operand.name + std::to_string(operand.bits) + "[";
     for (size_t i = 0; i < operand.loops.size(); ++i) text += (i ? " " : "") + layer.loops[operand.loops[i]].dim;
-    for (const WindowAxis& axis : operand.windows)
+    for (const WindowedAxis& axis : operand.windows)
       text += " " + std::to_string(axis.stride) + layer.loops[axis.point].dim + "+" + std::to_string(axis.dilation) +
               layer.loops[axis.tap].dim + "<" + std::to_string(axis.size);
     text += "] ";
@@ -139,7 +139,7 @@ TEST(Layer, WindowSpanCountsElements) {
   for (int64_t stride = 1; stride <= 4; ++stride)
     for (int64_t points = 1; points <= 6; ++points)
       for (int64_t taps = 1; taps <= 5; ++taps) {
-        WindowAxis axis;
+        WindowedAxis axis;
         axis.stride = stride;
         axis.size = 1000;
         std::set<int64_t> touched;

@@ -251,7 +251,7 @@ Layer with_dims(const Layer& layer, const Json& dims) {
     for (int loop : operand.loops)
       if (dims.contains(layer.loops[loop].dim)) loops.push_back(place[loop]);
     operand.loops = loops;
-    for (WindowAxis& axis : operand.windows) {
+    for (WindowedAxis& axis : operand.windows) {
       axis.point = place[axis.point];
       axis.tap = place[axis.tap];
     }

@@ -36,8 +36,8 @@ LayerOperand operand(const std::string& name, std::vector<int> loops, int bits) 
   return result;
 }
 
-WindowAxis window(Random& random, const Layer& layer, int point, int tap) {
-  WindowAxis axis;
+WindowedAxis window(Random& random, const Layer& layer, int point, int tap) {
+  WindowedAxis axis;
   axis.point = point;
   axis.tap = tap;
   axis.stride = random.in(1, 3);

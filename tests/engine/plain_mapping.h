@@ -167,7 +167,7 @@ class Mapping {
     return std::count(loops.begin(), loops.end(), loop) > 0;
   }
   bool partially(size_t o, int loop) const {
-    for (const WindowAxis& w : layer_.operands[o].windows)
+    for (const WindowedAxis& w : layer_.operands[o].windows)
       if (w.point == loop || w.tap == loop) return true;
     return false;
   }
@@ -178,7 +178,7 @@ class Mapping {
     Fraction product;
     for (int loop : layer_.operands[o].loops)
       product = {product.over * extent[loop].over, product.under * extent[loop].under};
-    for (const WindowAxis& w : layer_.operands[o].windows) {
+    for (const WindowedAxis& w : layer_.operands[o].windows) {
       int64_t a = extent[w.point].over / extent[w.point].under, b = extent[w.tap].over / extent[w.tap].under;
       int64_t g = std::gcd(w.stride, w.dilation);
       int64_t span = a * b - std::max<int64_t>(0, b - w.stride / g) * (a - w.dilation / g);

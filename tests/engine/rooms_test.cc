@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -73,6 +75,27 @@ TEST(Rooms, OnlyOnnxSeesOnnx) {
   }
   // The room's own files prove that the test would find such a line; they may not be there yet in a partial tree.
   EXPECT_TRUE(seen || !std::filesystem::exists(std::filesystem::path(MONET_SOURCE_DIR) / "engine/onnx/model.cc"));
+}
+
+// Two types of one name in two rooms would be one to the linker (a room's own types stand in anonymous namespaces).
+TEST(Rooms, TypesHaveNamesOfTheirOwn) {
+  std::filesystem::path top = MONET_SOURCE_DIR;
+  if (!std::filesystem::exists(top / "engine")) GTEST_SKIP() << "sources cannot be read at " << MONET_SOURCE_DIR;
+  std::map<std::string, std::string> where;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(top / "engine")) {
+    if (entry.path().extension() != ".h") continue;
+    std::ifstream in(entry.path());
+    for (std::string line; std::getline(in, line);) {
+      std::istringstream words(line);
+      std::string keyword, type, next;
+      words >> keyword >> type >> next;
+      if (line.rfind(" ", 0) == 0 || (keyword != "struct" && keyword != "class") || (next != "{" && next != ":"))
+        continue;
+      auto [at, first] = where.emplace(type, entry.path().filename().string());
+      EXPECT_TRUE(first) << type << " is defined in " << at->second << " and in " << entry.path().filename();
+    }
+  }
+  EXPECT_GT(where.size(), 50u);
 }
 
 }  // namespace
