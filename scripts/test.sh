@@ -79,22 +79,22 @@ web_tests() { # web_tests NAME COMMAND...
   count "$name" "${pass:-0}" "${fail:-0}" "${skip:-0}"
 }
 
-pages() {
+node_and_pages() {
+  node_tests numeric tests/numeric/*.test.mjs
   node_tests conformance tests/conformance/*.test.mjs
   web_tests "page-units" npx vitest run
   web_tests "page-in-Chromium" npx playwright test
 }
 
-say "conformance and page tests begin beside the others; their results follow"
-pages >build/pages.log 2>&1 &
-pages_lane=$!
+say "tests in Node and of the page begin beside the others; their results follow"
+node_and_pages >build/node_and_pages.log 2>&1 &
+second_lane=$!
 google_tests asan build/asan/bin/engine_test
 # Emscripten 3.1.6's loader takes a global fetch for a browser's.
 google_tests wasm node --no-experimental-fetch build/wasm/bin/engine_test.js
 fuzz
-node_tests numeric tests/numeric/*.test.mjs
-wait $pages_lane || count "page tests' lane" 0 1 0
-cat build/pages.log
+wait $second_lane || count "the second lane" 0 1 0
+cat build/node_and_pages.log
 
 say "totals"
 awk '{p += $1; f += $2; s += $3} END {print p " passed, " f " failed, " s " skipped"; exit f != 0}' "$totals"
