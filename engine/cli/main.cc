@@ -126,6 +126,11 @@ struct TrainingFlags {
   }
 };
 
+std::unique_ptr<monet::Session> open_model(const std::string& path) {
+  std::unique_ptr<monet::ByteSource> source = monet::open_file(path);
+  return std::make_unique<monet::Session>(*source, fs::path(path).filename().string());
+}
+
 // `monet cost`: layers of a workload file, or of an ONNX model's forward or training graph, on one core.
 struct CostFlags {
   std::string file, mapping, objective = "latency", json;
@@ -170,9 +175,8 @@ struct CostFlags {
   std::string run(const monet::Settings& settings, const monet::FileResolver& files) const {
     std::vector<monet::CostedLayer> layers;
     if (is_model()) {
-      std::unique_ptr<monet::ByteSource> source = monet::open_file(file);
-      monet::Session session(*source, fs::path(file).filename().string());
-      std::shared_ptr<const monet::Graph> graph = session.graph(settings, training);
+      std::unique_ptr<monet::Session> session = open_model(file);
+      std::shared_ptr<const monet::Graph> graph = session->graph(settings, training);
       for (size_t u = 0; u < graph->units.size(); ++u) {
         std::optional<monet::Layer> layer = monet::layer_of(*graph, graph->units[u]);
         if (!layer) continue;
@@ -202,11 +206,6 @@ struct CostFlags {
     return json == "-" ? "" : monet::cost_table(report, nests);
   }
 };
-
-std::unique_ptr<monet::Session> open_model(const std::string& path) {
-  std::unique_ptr<monet::ByteSource> source = monet::open_file(path);
-  return std::make_unique<monet::Session>(*source, fs::path(path).filename().string());
-}
 
 void print_problems(const std::vector<monet::Diagnostic>& problems) {
   for (const monet::Diagnostic& d : problems)
