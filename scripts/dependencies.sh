@@ -65,7 +65,7 @@ build_dependencies() {
   case $variant in
     native) ;;
     wasm) flags+=("-DCMAKE_TOOLCHAIN_FILE=$MONET_TOP/cmake/wasm.cmake") ;;
-    asan) flags+=(-DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++)
+    asan) flags+=(-DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_CXX_FLAGS_RELEASE=-O1)
       cxxflags+=" -fsanitize=address,fuzzer-no-link -fno-omit-frame-pointer -g1" ;;
   esac
   local build=$MONET_CACHE/build-$variant log=$MONET_CACHE/build-$variant.log

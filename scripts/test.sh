@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Everything the tests need, then all of them: GoogleTest natively (under the sanitizers) and in WebAssembly under Node, the
-# fuzzer, numeric and conformance tests in Node, the page in Chromium. Ends with one line of totals.
+# Everything the tests need, then all of them: GoogleTest natively (under the sanitizers; the thousands of random mappings
+# without) and in WebAssembly under Node, the fuzzer, numeric and conformance tests in Node, the page in Chromium. Ends
+# with one line of totals.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 need "${BUILD_PACKAGES[@]}" "${NATIVE_PACKAGES[@]}" "${WASM_PACKAGES[@]}" "${TEST_PACKAGES[@]}"
 need_node
 
-build native monet training_export operator_export
+build native monet training_export operator_export mapping_test mapping_oracle_test
 build wasm
 build asan engine_test import_fuzz
 build_site
@@ -20,8 +21,8 @@ count() { # count NAME PASSED FAILED SKIPPED
   echo "$2 $3 $4" >>"$totals"
 }
 
-# GoogleTest of one build: natively under the sanitizers, or in WebAssembly under Node.
-google_tests() {
+# GoogleTest of one build: natively under the sanitizers, in WebAssembly under Node, or a program of the native build.
+google_tests() { # google_tests VARIANT COMMAND...
   local variant=$1 log=build/$1/engine_test.log status=0 bad
   shift
   say "GoogleTest ($variant)"
@@ -89,6 +90,9 @@ node_and_pages() {
 say "tests in Node and of the page begin beside the others; their results follow"
 node_and_pages >build/node_and_pages.log 2>&1 &
 second_lane=$!
+for program in mapping_test mapping_oracle_test; do
+  google_tests native build/native/bin/$program
+done
 google_tests asan build/asan/bin/engine_test
 # Emscripten 3.1.6's loader takes a global fetch for a browser's.
 google_tests wasm node --no-experimental-fetch build/wasm/bin/engine_test.js

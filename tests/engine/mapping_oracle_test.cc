@@ -13,6 +13,7 @@
 #include "engine/onnx/model.h"
 #include "engine/training/training_graph.h"
 #include "tests/engine/plain_mapping.h"
+#include "tests/engine/slow_build.h"
 
 namespace monet {
 namespace {
@@ -332,7 +333,7 @@ struct Enumeration {
   const char* hardware;
   const char* mapping;
   const char* workload;
-  int mappings;
+  size_t mappings;
 };
 
 class ZigZagMappings : public ::testing::TestWithParam<Enumeration> {};
@@ -351,8 +352,10 @@ TEST_P(ZigZagMappings, EveryMapping) {
   MappingFile file = parse_mapping(read_file(kOracles / ("mapping_" + std::string(c.mapping) + ".json")));
   Core core = core_of(c.hardware);
   CostOptions options;
-  int equal = 0, plainly_equal = 0, shown_failures = 0;
-  for (const Json& e : expected) {
+  ASSERT_EQ(expected.size(), c.mappings);
+  int tried = 0, equal = 0, plainly_equal = 0, shown_failures = 0;
+  for (size_t i = 0; i < expected.size(); i += kSlowBuild, ++tried) {
+    const Json& e = expected[i];
     const Layer* layer = nullptr;
     for (const Layer& l : layers)
       if (l.name == e["layer"]) layer = &l;
@@ -388,9 +391,9 @@ TEST_P(ZigZagMappings, EveryMapping) {
                     << " stall " << e["stall"] << " onload " << e["onload"] << " offload " << e["offload"] << " energy "
                     << e["energy_total"];
   }
-  EXPECT_EQ(equal, c.mappings);
-  EXPECT_EQ(plainly_equal, c.mappings);
-  std::printf("%-45s %5d of %5d mappings equal, %5d plainly\n", c.file, equal, c.mappings, plainly_equal);
+  EXPECT_EQ(equal, tried);
+  EXPECT_EQ(plainly_equal, tried);
+  std::printf("%-45s %5d of %5d mappings equal, %5d plainly\n", c.file, equal, tried, plainly_equal);
 #endif
 }
 
