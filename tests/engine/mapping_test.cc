@@ -264,7 +264,7 @@ TEST(Mapping, SearchFindsWhatTryingEveryOrderFinds) {
     if (HasFailure()) return;
   }
   std::printf("%d searches equal over %d orders, %d fit in none\n", compared, tried, refused);
-  EXPECT_GT(compared, 1500);
+  EXPECT_GT(compared, cases * 3 / 5);
 }
 
 // --- parts, by hand
