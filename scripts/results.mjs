@@ -39,6 +39,39 @@ const figures = examples.map((name) => {
   ];
 });
 
+// A step on accelerators of one compute core, layer by layer at 8-bit operands.
+const percent = (share) => (share === undefined || share === null ? '' : `${(100 * share).toFixed(1)}%`);
+const modelled = examples.flatMap((name) =>
+  ['edge_tpu_like', 'tpu_like', 'fusemax'].map((hardware) => {
+    const { inference, step, bounds } = report(name, { hardware });
+    const use = step.utilisation;
+    return [
+      name,
+      hardware,
+      grouped(inference.latency_cycles),
+      grouped(step.latency_cycles),
+      (step.latency_cycles / inference.latency_cycles).toFixed(2),
+      grouped(Math.max(bounds.compute_cycles, bounds.traffic_cycles)),
+      `${(step.energy_pj / 1e9).toFixed(3)} mJ`,
+      ...['forward', 'input_gradient', 'weight_gradient'].map((role) => percent(use[role])),
+      bounds.below_roof.length,
+    ];
+  }),
+);
+const resnet18 = report('resnet18.onnx', { hardware: 'edge_tpu_like', batch: 1 });
+const roles = resnet18.layers
+  .filter((layer) => layer.phase === 'forward' && layer.rule === 'mapping')
+  .map((forward) => {
+    const gradient = (role) => resnet18.layers.find((layer) => layer.origin === forward.id && layer.role === role);
+    return [
+      forward.name,
+      ...[forward, gradient('input_gradient'), gradient('weight_gradient')].flatMap((layer) => [
+        layer ? grouped(layer.latency_cycles) : '',
+        percent(layer?.utilisation),
+      ]),
+    ];
+  });
+
 const oracleFile = join(top, '../shared/oracles/pytorch_saved_activations.json');
 const names = { resnet18: 'resnet18', resnet50: 'resnet50', mobilenet_v2: 'mobilenet_v2', resnet18_cifar_stem_10: 'resnet18_cifar', vit_b_16: 'vit_b_16' };
 const saved = !existsSync(oracleFile)
@@ -65,6 +98,17 @@ ${firstLine(run('c++', '--version'))}; ${firstLine(run('emcc', '--version'))}; N
 Bounds on \`edge_tpu\`: no mapping or schedule needs fewer cycles.
 
 ${table(['model', 'parameters', 'forward MACs', 'MACs of a step', 'saved activations', 'peak', 'inference cycles >=', 'step cycles >='], figures)}
+
+## A training step on one compute core, layer by layer
+8-bit operands, every contraction by its best mapping under the hardware's dataflow, everything else by the vector rule.
+"Below roof": layers whose modelled cycles lie below their off-chip traffic, as ZigZag's model lets them.
+
+${table(['model', 'hardware', 'inference cycles', 'step cycles', 'ratio', 'step >=', 'energy', 'use forward', 'input gradients', 'weight gradients', 'below roof'], modelled)}
+
+The three roles of ResNet-18's contractions on \`edge_tpu_like\` at batch 1 (K x C x OX x OY unrolled 8 x 8 x 4 x 4 for each):
+cycles, and use of the PEs.
+
+${table(['layer', 'forward', 'use', 'input gradient', 'use', 'weight gradient', 'use'], roles)}
 
 ## Saved for backward against PyTorch 1.13.1 (bytes, fp32, model input included)
 PyTorch's figure is the sum of unique storages given to saved-tensor hooks. MobileNetV2: PyTorch keeps ReLU6's input and

@@ -8,7 +8,7 @@ need_node
 
 build native monet training_export operator_export mapping_test mapping_oracle_test
 build wasm
-build asan engine_test import_fuzz
+build asan engine_test import_fuzz descriptions_fuzz
 build_site
 install_node_packages tests
 install_node_packages tests/web
@@ -37,17 +37,17 @@ google_tests() { # google_tests VARIANT COMMAND...
     "$(grep -c '^\[  SKIPPED \] .*([0-9]* ms)$' "$log" || true)"
 }
 
-fuzz() {
-  say "fuzzing the importer for 30 s"
-  local fuzz_log=build/asan/import_fuzz.log
-  mkdir -p build/asan/corpus
-  if build/asan/bin/import_fuzz -max_total_time=30 -seed=1 -timeout=10 -rss_limit_mb=2048 -max_len=65536 -print_final_stats=1 \
-    -artifact_prefix=build/asan/ build/asan/corpus tests/fuzz/corpus/import >"$fuzz_log" 2>&1; then
-    grep -E 'number_of_executed_units|peak_rss_mb' "$fuzz_log"
-    count "fuzzing" 1 0 0
+fuzz() { # fuzz NAME SECONDS
+  local name=$1 seconds=$2 log=build/asan/$1_fuzz.log
+  say "fuzzing: $name for $seconds s"
+  mkdir -p "build/asan/corpus/$name"
+  if "build/asan/bin/${name}_fuzz" -max_total_time="$seconds" -seed=1 -timeout=10 -rss_limit_mb=2048 -max_len=65536 \
+    -print_final_stats=1 -artifact_prefix=build/asan/ "build/asan/corpus/$name" "tests/fuzz/corpus/$name" >"$log" 2>&1; then
+    grep -E 'number_of_executed_units|peak_rss_mb' "$log"
+    count "fuzzing: $name" 1 0 0
   else
-    tail -n 60 "$fuzz_log"
-    count "fuzzing" 0 1 0
+    tail -n 60 "$log"
+    count "fuzzing: $name" 0 1 0
   fi
 }
 
@@ -96,7 +96,8 @@ done
 google_tests asan build/asan/bin/engine_test
 # Emscripten 3.1.6's loader takes a global fetch for a browser's.
 google_tests wasm node --no-experimental-fetch build/wasm/bin/engine_test.js
-fuzz
+fuzz import 30
+fuzz descriptions 15
 wait $second_lane || count "the second lane" 0 1 0
 cat build/node_and_pages.log
 

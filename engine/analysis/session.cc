@@ -5,6 +5,9 @@
 #include <unordered_map>
 
 #include "engine/cost/bounds.h"
+#include "engine/cost/unit_cost.h"
+#include "engine/hardware/access_energy.h"
+#include "engine/ir/saturating.h"
 #include "engine/report/report.h"
 #include "engine/schedule/memory.h"
 #include "engine/training/existing.h"
@@ -39,7 +42,8 @@ std::string bound_key(const Settings& settings, std::optional<int64_t> batch) {
 std::string training_key(const Settings& settings, std::optional<int64_t> batch) {
   nlohmann::ordered_json all = to_json(settings);
   // Everything that TrainingOptions holds: the rest of the settings is left out.
-  for (const char* other : {"hardware", "capacity_bytes", "batch", "dims", "precision", "update", "assume_batch_norm"})
+  for (const char* other : {"hardware", "capacity_bytes", "batch", "dims", "precision", "update", "assume_batch_norm",
+                            "widths", "mapping", "objective", "factor_limit", "corrections", "access_energy"})
     all.erase(other);
   return bound_key(settings, batch) + all.dump();
 }
@@ -95,6 +99,20 @@ Diagnostic forward_only(const std::vector<Diagnostic>& problems) {
           problems.front().hint};
 }
 
+// Of time and energy, for every unit, phase and the whole.
+void add_bounds(Results& r, const Precision& widths) {
+  const Graph& graph = r.graph();
+  std::array<std::vector<Work>, kPhases> by_phase;
+  for (size_t u = 0; u < r.works.size(); ++u) {
+    r.unit_bounds.push_back(unit_bound(graph, graph.units[u], r.works[u], *r.accelerator, widths));
+    by_phase[static_cast<size_t>(graph.units[u].phase)].push_back(r.works[u]);
+  }
+  for (size_t p = 0; p < by_phase.size(); ++p)
+    r.phase_bounds[p] = total_bound(graph, by_phase[p], *r.accelerator, widths);
+  r.step_bound = total_bound(graph, r.works, *r.accelerator, widths);
+  r.inference_bound = total_bound(r.model->graph, r.inference_works, *r.accelerator, widths);
+}
+
 }  // namespace
 
 Session::Session(ByteSource& source, std::string name) : file_(Model::open(source, std::move(name))) {}
@@ -119,16 +137,25 @@ std::shared_ptr<const TrainingGraph> Session::training(const Settings& settings,
 }
 
 std::optional<Accelerator> accelerator_of(const Settings& settings, const FileResolver& hardware_files) {
-  if (settings.hardware.is_object()) return parse_accelerator(settings.hardware.dump(), hardware_files);
+  auto parsed = [&](const std::string& json, const FileResolver& files) {
+    Accelerator accelerator = parse_accelerator(json, files);
+    apply_access_energy(accelerator, settings.access_energy);
+    return accelerator;
+  };
+  if (settings.hardware.is_object()) return parsed(settings.hardware.dump(), hardware_files);
   std::string wanted = settings.hardware.get<std::string>();
   if (wanted == "none") return {};
   std::string known = "none";
   for (const Preset& preset : hardware_presets()) {
-    if (preset.name == wanted) return parse_accelerator(preset.json);
+    if (preset.name == wanted) return parsed(preset.json, {});
     known += ", " + preset.name;
   }
   throw Refusal({"unknown-hardware", "no hardware preset is called \"" + wanted + "\"", "hardware", "",
                  "one of: " + known + "; or a hardware file"});
+}
+
+MappingFile mapping_of(const Settings& settings) {
+  return settings.mapping.is_null() ? MappingFile() : parse_mapping(settings.mapping.dump());
 }
 
 LargestBatch Session::find_largest_batch(const Settings& settings, int64_t batch, MemoryOptions options,
@@ -156,10 +183,21 @@ LargestBatch Session::find_largest_batch(const Settings& settings, int64_t batch
   }
 }
 
+void Session::add_costs(Results& r, const MappingFile& mapping, const Settings& settings, const Progress& progress) {
+  auto cost = [&](const Graph& graph, const std::vector<Work>& works, double from, double to) {
+    return graph_cost(graph, works, *r.accelerator, settings.widths(), mapping, settings.cost, costs_,
+                      [&](double done) { step(progress, "mappings", from + (to - from) * done); });
+  };
+  r.cost = cost(r.graph(), r.works, 0.8, 0.9);
+  r.inference_cost = r.training ? cost(r.model->graph, r.inference_works, 0.9, 0.95) : *r.cost;
+  r.warnings.insert(r.warnings.end(), r.cost->warnings.begin(), r.cost->warnings.end());
+}
+
 nlohmann::ordered_json Session::analyze(const Settings& settings, const FileResolver& hardware_files,
                                         const Progress& progress) {
   step(progress, "hardware", 0);
   std::optional<Accelerator> accelerator = accelerator_of(settings, hardware_files);
+  MappingFile mapping = mapping_of(settings);
 
   step(progress, "shapes", 0.05);
   std::shared_ptr<const BoundModel> model = bound(settings, settings.batch);
@@ -210,24 +248,21 @@ nlohmann::ordered_json Session::analyze(const Settings& settings, const FileReso
     }
   }
 
-  step(progress, "bounds", 0.85);
+  step(progress, "bounds", 0.75);
   r.works = works(graph);
-  // Without an accelerator the bounds still count the bytes that a unit moves.
-  const Accelerator described = accelerator.value_or(Accelerator{});
-  std::array<std::vector<Work>, kPhases> by_phase;
-  for (size_t u = 0; u < r.works.size(); ++u) {
-    r.unit_bounds.push_back(unit_bound(graph, r.works[u], described, settings.precision));
-    by_phase[static_cast<size_t>(graph.units[u].phase)].push_back(r.works[u]);
+  for (const Work& work : r.works) {
+    Traffic bytes = unit_traffic(graph, work, settings.precision);
+    r.unit_bytes.push_back(saturating_add(bytes.read, bytes.written));
   }
   if (accelerator) {
     r.accelerator = &*accelerator;
     r.warnings.insert(r.warnings.end(), accelerator->warnings.begin(), accelerator->warnings.end());
-    for (size_t p = 0; p < by_phase.size(); ++p)
-      r.phase_bounds[p] = total_bound(graph, by_phase[p], *accelerator, settings.precision);
-    r.step_bound = total_bound(graph, r.works, *accelerator, settings.precision);
-    r.inference_bound = total_bound(model->graph, works(model->graph), *accelerator, settings.precision);
+    r.warnings.insert(r.warnings.end(), mapping.warnings.begin(), mapping.warnings.end());
+    r.inference_works = works(model->graph);
+    add_bounds(r, settings.widths());
+    if (only_compute_core(*accelerator)) add_costs(r, mapping, settings, progress);
   }
-  step(progress, "report", 0.9);
+  step(progress, "report", 0.95);
   return report(r);
 }
 

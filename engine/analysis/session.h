@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "engine/analysis/settings.h"
+#include "engine/cost/layer_cost.h"
 #include "engine/hardware/accelerator.h"
 #include "engine/onnx/byte_source.h"
 #include "engine/onnx/model.h"
@@ -47,6 +48,7 @@ class Session {
   std::shared_ptr<const BoundModel> bound(const Settings& settings, std::optional<int64_t> batch);
   std::shared_ptr<const TrainingGraph> training(const Settings& settings, std::optional<int64_t> batch);
 
+  void add_costs(Results& results, const MappingFile& mapping, const Settings& settings, const Progress& progress);
   LargestBatch find_largest_batch(const Settings& settings, int64_t batch, MemoryOptions options, int64_t capacity);
 
   Model file_;
@@ -54,10 +56,14 @@ class Session {
   std::list<std::pair<std::string, std::shared_ptr<const BoundModel>>> bound_;
   std::list<std::pair<std::string, std::shared_ptr<const TrainingGraph>>> training_;
   std::list<std::pair<std::string, std::shared_ptr<const LargestBatch>>> largest_;
+  CostCache costs_;
 };
 
 // The accelerator that settings name, or nothing for "none". Throws Refusal with all problems of a description.
 std::optional<Accelerator> accelerator_of(const Settings& settings, const FileResolver& hardware_files);
+
+// The mapping file in the settings; empty without one. Throws Refusal with all problems of it.
+MappingFile mapping_of(const Settings& settings);
 
 // Runs `work` and returns its bytes; whatever it throws comes back as {"errors": [...]} instead, so that nothing
 // crosses a language border as an exception.

@@ -3,6 +3,9 @@
 #include <cmath>
 #include <functional>
 
+#include "engine/cost/loop_order.h"
+#include "engine/hardware/access_energy.h"
+
 namespace monet {
 
 namespace {
@@ -18,6 +21,14 @@ std::string names_of(const Enum (&values)[count]) {
 
 constexpr Loss kLosses[] = {Loss::automatic, Loss::cross_entropy, Loss::mse, Loss::sum};
 constexpr Unsupported kUnsupported[] = {Unsupported::refuse, Unsupported::stop, Unsupported::pass};
+constexpr std::pair<const char*, bool CostOptions::*> kCorrections[] = {
+    {"hold_floors", &CostOptions::hold_floors},
+    {"add_half_shared", &CostOptions::add_half_shared},
+    {"leave_room_above", &CostOptions::leave_room_above},
+    {"count_all_traffic", &CostOptions::count_all_traffic},
+    {"count_partial_words", &CostOptions::count_partial_words},
+    {"count_uneven_tiles", &CostOptions::count_uneven_tiles},
+};
 constexpr const char* kPrecisionNames = "model, fp32, fp16, bf16, mixed_fp16, mixed_bf16";
 constexpr const char* kTypeNames = "model, fp32, fp16, bf16";
 
@@ -227,6 +238,39 @@ Settings parse_settings(const std::string& text) {
   reader.integer("lora_rank", 1, lora_rank);
   settings.training.lora_rank = lora_rank.value_or(0);
   reader.texts("recompute", settings.training.recompute);
+  reader.either("widths", "datapath", "tensors", settings.tensor_widths);
+  if (const Json* mapping = reader.find("mapping")) {
+    settings.mapping = *mapping;
+    if (!mapping->is_array()) reader.problem("mapping", "must be a mapping file's list, is " + mapping->dump(), "");
+  }
+  reader.choice("objective", kObjectives, settings.cost.objective);
+  std::optional<int64_t> factor_limit;
+  reader.integer("factor_limit", 1, factor_limit);
+  if (factor_limit.value_or(1) > static_cast<int64_t>(kMaxTemporalLoops)) {
+    reader.problem("factor_limit", "must be at most " + std::to_string(kMaxTemporalLoops), "");
+  } else if (factor_limit) {
+    settings.cost.factor_limit = static_cast<int>(*factor_limit);
+  }
+  std::vector<std::string> corrections;
+  reader.texts("corrections", corrections);
+  for (const std::string& wanted : corrections) {
+    std::string known = "all";
+    bool found = false;
+    for (const auto& [correction, field] : kCorrections) {
+      known += ", " + std::string(correction);
+      if (wanted == "all" || wanted == correction) settings.cost.*field = found = true;
+    }
+    if (!found) reader.problem("corrections", "has \"" + wanted + "\", which is not known", "of: " + known);
+  }
+  reader.text("access_energy", settings.access_energy);
+  std::string laws = "file";
+  bool known_law = settings.access_energy == laws;
+  for (const std::string& law : access_energy_laws()) {
+    laws += ", " + law;
+    known_law = known_law || settings.access_energy == law;
+  }
+  if (!known_law)
+    reader.problem("access_energy", "is \"" + settings.access_energy + "\", which is not known", "one of: " + laws);
   reader.finish();
   if (!problems.empty()) throw Refusal(std::move(problems));
   return settings;
@@ -236,6 +280,9 @@ Json to_json(const Settings& s) {
   auto number_or_null = [](const auto& v) { return v ? Json(*v) : Json(nullptr); };
   Json dims = Json::object();
   for (const auto& [dim, value] : s.dims) dims[dim] = value;
+  Json corrections = Json::array();
+  for (const auto& [correction, field] : kCorrections)
+    if (s.cost.*field) corrections.push_back(correction);
   return {
       {"hardware", s.hardware},
       {"capacity_bytes", number_or_null(s.capacity_bytes)},
@@ -258,6 +305,12 @@ Json to_json(const Settings& s) {
       {"biases_only", s.training.biases_only},
       {"lora_rank", s.training.lora_rank ? Json(s.training.lora_rank) : Json(nullptr)},
       {"recompute", s.training.recompute},
+      {"widths", s.tensor_widths ? "tensors" : "datapath"},
+      {"mapping", s.mapping},
+      {"objective", name(s.cost.objective)},
+      {"factor_limit", s.cost.factor_limit},
+      {"corrections", corrections},
+      {"access_energy", s.access_energy},
   };
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/cost/layer_cost.h"
 #include "engine/training/precision.h"
 #include "engine/training/training_graph.h"
 
@@ -28,6 +29,16 @@ struct Settings {
   Precision precision;
   bool update_immediately = false;  // "update": end | immediate
   bool assume_batch_norm = false;   // "assume_batch_norm"
+
+  // How time and energy are counted on a hardware.
+  bool tensor_widths = false;  // "widths": datapath (8-bit operands, as ZigZag and Stream) | tensors (as `precision` says)
+  nlohmann::ordered_json mapping = nullptr;  // "mapping": a mapping file (cost/mapping.h); null: the cores' own dataflows
+  // "objective": latency | energy | edp, "factor_limit", "corrections" of ZigZag's model: names of CostOptions' fields, or
+  // "all"
+  CostOptions cost;
+  std::string access_energy = "file";  // "access_energy": of the hardware file, or a law (hardware/access_energy.h)
+
+  Precision widths() const { return tensor_widths ? precision : datapath_precision(); }
 };
 
 // Absent fields keep their defaults. Throws Refusal with every problem: unknown fields, wrong types, unknown names.

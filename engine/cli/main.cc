@@ -6,13 +6,11 @@
 #include <iostream>
 #include <sstream>
 
+#include "engine/analysis/layer_costs.h"
 #include "engine/analysis/session.h"
 #include "engine/cli/yaml.h"
-#include "engine/cost/layer_cost.h"
-#include "engine/report/cost_report.h"
 #include "engine/report/report.h"
 #include "engine/training/coverage.h"
-#include "engine/workload/layer.h"
 
 namespace {
 
@@ -59,13 +57,14 @@ monet::FileResolver resolver_beside(const std::string& path) {
   };
 }
 
-// The options that `analyze` and `graph` share, as the settings object that the page and links use too.
-struct TrainingFlags {
+// The options of commands as the settings object that the page and links use too.
+struct SettingsFlags {
   Json settings = Json::object();
   std::vector<std::string> dims;
-  std::string settings_file;
+  std::string settings_file, hardware, mapping;
 
-  void add(CLI::App& app) {
+  // `costs`: with those that say how time and energy are counted.
+  void add(CLI::App& app, bool costs) {
     auto text = [&](const char* flag, const char* field, const char* help) {
       app.add_option_function<std::string>(
           flag, [this, field](const std::string& v) { settings[field] = v; }, help);
@@ -86,6 +85,7 @@ struct TrainingFlags {
       app.add_flag_callback(
           flag, [this, field] { settings[field] = true; }, help);
     };
+    text("--precision", "precision", "model | fp32 | fp16 | bf16 | mixed_fp16 | mixed_bf16 (default model)");
     whole("--batch", "batch", "replaces dimension 0 of every data input");
     app.add_option("--dim", dims, "NAME=VALUE: a symbolic dimension's size; repeatable");
     text("--optimizer", "optimizer",
@@ -107,11 +107,39 @@ struct TrainingFlags {
          "refuse | stop | pass: the gradient at operators without a gradient rule (default refuse)");
     app.add_option("--settings", settings_file,
                    "a JSON file of settings, as reports hold them; other options override it");
+    if (!costs) return;
+    app.add_option("--hardware", hardware, "a preset's name or a file, JSON or YAML (default: none)");
+    app.add_option("--mapping", mapping, "a mapping file of Stream or ZigZag, JSON or YAML (default: cores' dataflows)");
+    text("--objective", "objective", "latency | energy | edp: what a layer's mapping has least of (default latency)");
+    whole("--factor-limit", "factor_limit", "temporal loops per layer (default 6)");
+    text("--widths", "widths", "datapath | tensors: 8-bit operands as ZigZag, or as stored (default datapath)");
+    text("--access-energy", "access_energy", "file | hp_65nm, ..., lstp_22nm: by a law of memory size (default file)");
+    list("--correct", "corrections",
+         "all | hold_floors | add_half_shared | leave_room_above | count_all_traffic | count_partial_words | "
+         "count_uneven_tiles: of ZigZag's cost model; repeatable");
+  }
+
+  // Core files that the hardware file names.
+  monet::FileResolver files() const {
+    return fs::path(hardware).has_extension() ? resolver_beside(hardware) : monet::FileResolver();
+  }
+
+  static Json parsed(const std::string& path, const char* code) {
+    try {
+      return Json::parse(read_json(path));
+    } catch (const Json::parse_error& e) {
+      throw Refusal({code, path + " is not JSON: " + e.what(), "", "", ""});
+    }
   }
 
   monet::Settings parse() {
     Json all = Json::object();
     if (!settings_file.empty()) all = monet::to_json(monet::parse_settings(read_file(settings_file)));
+    if (!hardware.empty()) {
+      settings["hardware"] = hardware;
+      if (fs::path(hardware).has_extension()) settings["hardware"] = parsed(hardware, "bad-hardware");
+    }
+    if (!mapping.empty()) settings["mapping"] = parsed(mapping, "bad-mapping");
     for (const std::string& dim : dims) {
       size_t at = dim.find('=');
       int64_t value = 0;
@@ -131,82 +159,6 @@ std::unique_ptr<monet::Session> open_model(const std::string& path) {
   return std::make_unique<monet::Session>(*source, fs::path(path).filename().string());
 }
 
-// `monet cost`: layers of a workload file, or of an ONNX model's forward or training graph, on one core.
-struct CostFlags {
-  std::string file, mapping, objective = "latency", json;
-  monet::CostOptions options;
-  std::optional<int> core;
-  bool training = false, nests = false;
-
-  CLI::App* add(CLI::App& app, std::string& hardware) {
-    CLI::App* cost =
-        app.add_subcommand("cost", "the best mapping of every layer on a core, with its cycles and energy");
-    cost->add_option("FILE", file, "an ONNX model, or a workload file of Stream or ZigZag, JSON or YAML")->required();
-    cost->add_option("--hardware", hardware, "a preset's name or a file, JSON or YAML")->required();
-    cost->add_option("--mapping", mapping, "a mapping file of Stream or ZigZag, JSON or YAML");
-    cost->add_option("--core", core, "the core's id (default: the first that runs contractions)");
-    cost->add_option("--objective", objective, "latency | energy | edp: what the mapping kept has least of")
-        ->check(CLI::IsMember({"latency", "energy", "edp"}));
-    cost->add_option("--factor-limit", options.factor_limit, "temporal loops per layer (default 6)")
-        ->check(CLI::Range(1, static_cast<int>(monet::kMaxTemporalLoops)));
-    cost->add_flag("--hold-floors", options.hold_floors, "no transfer is hidden below its first tile's");
-    cost->add_flag("--add-half-shared", options.add_half_shared, "onloads over several half-shared levels add up");
-    cost->add_flag("--leave-room-above", options.leave_room_above, "memories leave room for what all instances hold");
-    cost->add_flag("--nests", nests, "print every layer's loop nest");
-    cost->add_option("--json", json, "write monet.cost/1 to a file, or - for standard output");
-    return cost;
-  }
-
-  bool is_model() const { return fs::path(file).extension() == ".onnx"; }
-
-  const monet::Core& choose_core(const monet::Accelerator& accelerator) const {
-    std::string ids;
-    for (const monet::Core& candidate : accelerator.cores) {
-      if (core ? candidate.id == *core : candidate.runs_contractions) return candidate;
-      if (candidate.pes() > 0) ids += (ids.empty() ? "" : ", ") + std::to_string(candidate.id);
-    }
-    throw Refusal({"no-core",
-                   core ? accelerator.name + " has no core " + std::to_string(*core)
-                        : accelerator.name + " has no core that runs contractions",
-                   "", "", "cores with PEs: " + (ids.empty() ? "none" : ids)});
-  }
-
-  // Returns what to print.
-  std::string run(const monet::Settings& settings, const monet::FileResolver& files) const {
-    std::vector<monet::CostedLayer> layers;
-    if (is_model()) {
-      std::unique_ptr<monet::Session> session = open_model(file);
-      std::shared_ptr<const monet::Graph> graph = session->graph(settings, training);
-      for (size_t u = 0; u < graph->units.size(); ++u) {
-        std::optional<monet::Layer> layer = monet::layer_of(*graph, graph->units[u]);
-        if (!layer) continue;
-        layer->id = static_cast<int64_t>(u);
-        layers.push_back({std::move(*layer), monet::name(graph->units[u].role), {}});
-      }
-    } else {
-      for (monet::Layer& layer : monet::parse_workload(read_json(file)).layers)
-        layers.push_back({std::move(layer), "", {}});
-    }
-    std::optional<monet::Accelerator> accelerator = monet::accelerator_of(settings, files);
-    if (!accelerator)
-      throw Refusal({"no-hardware", "costs need a hardware", "hardware", "", "monet hardware lists some"});
-    const monet::Core& chosen = choose_core(*accelerator);
-    monet::Core whole = monet::with_offchip(*accelerator, static_cast<size_t>(&chosen - accelerator->cores.data()));
-    monet::MappingFile fixed = mapping.empty() ? monet::MappingFile() : monet::parse_mapping(read_json(mapping));
-    monet::CostOptions asked = options;
-    asked.objective = objective == "energy" ? monet::Objective::energy
-                      : objective == "edp"  ? monet::Objective::edp
-                                            : monet::Objective::latency;
-    std::vector<monet::Layer> plain;
-    for (const monet::CostedLayer& costed : layers) plain.push_back(costed.layer);
-    std::vector<monet::LayerCost> costs = monet::cost_layers(plain, whole, fixed, asked);
-    for (size_t i = 0; i < costs.size(); ++i) layers[i].cost = std::move(costs[i]);
-    Json report = monet::cost_report(layers, whole);
-    if (!json.empty()) write_output(json, monet::to_bytes(report) + "\n");
-    return json == "-" ? "" : monet::cost_table(report, nests);
-  }
-};
-
 void print_problems(const std::vector<monet::Diagnostic>& problems) {
   for (const monet::Diagnostic& d : problems)
     std::cerr << "monet: " << d.message << (d.hint.empty() ? "" : " (" + d.hint + ")") << "\n";
@@ -218,32 +170,33 @@ int main(int argc, char** argv) {
   CLI::App app("MONET: what training a network costs on a dataflow accelerator", "monet");
   app.require_subcommand(1);
   app.set_version_flag("--version", monet::kEngineVersion);
-  std::string model, hardware, json, table = "-", out, preset;
-  TrainingFlags flags;
+  std::string model, json, out, preset;
+  SettingsFlags flags;
 
-  CLI::App* analyze = app.add_subcommand("analyze", "memory, operations and lower bounds of a training step");
+  CLI::App* analyze = app.add_subcommand("analyze", "memory, time and energy of a training step");
   analyze->add_option("MODEL", model, "an ONNX file")->required();
-  analyze->add_option("--hardware", hardware, "a preset's name or a file, JSON or YAML (default: none)");
   analyze->add_option_function<int64_t>(
       "--capacity", [&](int64_t v) { flags.settings["capacity_bytes"] = v; }, "bytes that the peak is compared with");
-  analyze->add_option_function<std::string>(
-      "--precision", [&](const std::string& v) { flags.settings["precision"] = v; },
-      "model | fp32 | fp16 | bf16 | mixed_fp16 | mixed_bf16 (default model)");
   analyze->add_option_function<std::string>(
       "--update", [&](const std::string& v) { flags.settings["update"] = v; },
       "end | immediate: when gradients are applied and freed (default end)");
   analyze->add_option("--json", json, "write the report (monet.report/1) to a file, or - for standard output");
-  flags.add(*analyze);
+  flags.add(*analyze, true);
 
   CLI::App* graph = app.add_subcommand("graph", "the training graph as a runnable ONNX model");
   graph->add_option("MODEL", model, "an ONNX file")->required();
   graph->add_option("--out", out, "the ONNX file to write, or - for standard output")->required();
-  flags.add(*graph);
+  flags.add(*graph, false);
 
-  CostFlags costing;
-  CLI::App* cost = costing.add(app, hardware);
-  cost->add_flag("--training", costing.training, "of a model: the layers of a training step, gradients included");
-  flags.add(*cost);
+  std::optional<int> core;
+  bool training = false, nests = false;
+  CLI::App* cost = app.add_subcommand("cost", "the best mapping of every layer on a core, with its cycles and energy");
+  cost->add_option("FILE", model, "an ONNX model, or a workload file of Stream or ZigZag, JSON or YAML")->required();
+  cost->add_option("--core", core, "the core's id (default: the first that runs contractions)");
+  cost->add_flag("--training", training, "of a model: the layers of a training step, gradients included");
+  cost->add_flag("--nests", nests, "print every layer's loop nest");
+  cost->add_option("--json", json, "write monet.cost/1 to a file, or - for standard output");
+  flags.add(*cost, true);
 
   CLI::App* presets = app.add_subcommand("hardware", "list the accelerator presets, or print one");
   presets->add_option("NAME", preset, "a preset's name");
@@ -269,18 +222,6 @@ int main(int argc, char** argv) {
                        "monet hardware lists them"});
       return;
     }
-    monet::FileResolver files;
-    if (!hardware.empty()) {
-      flags.settings["hardware"] = hardware;
-      if (fs::path(hardware).has_extension()) {
-        try {
-          flags.settings["hardware"] = Json::parse(read_json(hardware));
-        } catch (const Json::parse_error& e) {
-          throw Refusal({"bad-hardware", hardware + " is not JSON: " + e.what(), "", "", ""});
-        }
-        files = resolver_beside(hardware);
-      }
-    }
     monet::Settings settings;
     try {
       settings = flags.parse();
@@ -289,15 +230,23 @@ int main(int argc, char** argv) {
       usage = 2;
       return;
     }
-    if (*cost) {
-      std::cout << costing.run(settings, files);
-      return;
+    auto deliver = [&](const Json& report, const std::string& table) {
+      if (!json.empty()) write_output(json, monet::to_bytes(report) + "\n");
+      if (json != "-") std::cout << table;
+    };
+    if (*cost && fs::path(model).extension() != ".onnx") {
+      Json report = monet::cost_layers_report(monet::layers_of_workload(read_json(model)), settings, flags.files(), core);
+      return deliver(report, monet::cost_table(report, nests));
     }
     std::unique_ptr<monet::Session> session = open_model(model);
     if (*graph) return write_output(out, session->training_graph(settings));
-    Json report = session->analyze(settings, files);
-    if (!json.empty()) write_output(json, monet::to_bytes(report) + "\n");
-    if (json != "-") std::cout << monet::text_table(report);
+    if (*cost) {
+      Json report = monet::cost_layers_report(monet::layers_of_model(*session, settings, training), settings,
+                                              flags.files(), core);
+      return deliver(report, monet::cost_table(report, nests));
+    }
+    Json report = session->analyze(settings, flags.files());
+    deliver(report, monet::text_table(report));
   });
   print_problems(problems);
   return usage ? usage : problems.empty() ? 0 : 1;

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "engine/ir/saturating.h"
+#include "engine/workload/layer.h"
 
 namespace monet {
 
@@ -27,20 +28,21 @@ int64_t bytes_of(const Graph& graph, TensorId tensor, int64_t count, const Preci
 }
 
 // Bytes that cross the edge when the tensors given are read (tensor -> elements) and written.
-int64_t traffic(const Graph& graph, const std::map<TensorId, int64_t>& reads, const std::set<TensorId>& writes,
+Traffic traffic(const Graph& graph, const std::map<TensorId, int64_t>& reads, const std::set<TensorId>& writes,
                 const Precision& precision) {
   std::set<TensorId> masters;  // parameters whose update is among the writes
-  int64_t sum = 0;
+  Traffic sum;
   for (TensorId t : writes) {
-    sum = saturating_add(sum, bytes(graph, t, precision));
+    sum.written = saturating_add(sum.written, bytes(graph, t, precision));
     if (!precision.master_weights || !is_updated_parameter(graph, t)) continue;
     masters.insert(graph.tensors[t].of);
-    sum = saturating_add(sum, saturating_multiply(elements(graph.tensors[t].shape), kMasterBytes));
+    sum.written = saturating_add(sum.written, saturating_multiply(elements(graph.tensors[t].shape), kMasterBytes));
   }
   for (const auto& [t, count] : reads) {
     if (graph.tensors[t].kind == TensorKind::constant) continue;
-    sum = saturating_add(sum, masters.count(t) ? saturating_multiply(elements(graph.tensors[t].shape), kMasterBytes)
-                                               : bytes_of(graph, t, count, precision));
+    sum.read = saturating_add(sum.read, masters.count(t)
+                                            ? saturating_multiply(elements(graph.tensors[t].shape), kMasterBytes)
+                                            : bytes_of(graph, t, count, precision));
   }
   return sum;
 }
@@ -61,12 +63,24 @@ Bound bound(double macs, double operations, int64_t bytes, const Accelerator& ac
 
 }  // namespace
 
-Bound unit_bound(const Graph& graph, const Work& work, const Accelerator& accelerator, const Precision& precision) {
+Traffic unit_traffic(const Graph& graph, const Work& work, const Precision& precision) {
   std::map<TensorId, int64_t> reads;
   for (size_t i = 0; i < work.reads.size(); ++i) reads[work.reads[i]] = work.read_elements[i];
   std::set<TensorId> writes(work.writes.begin(), work.writes.end());
+  return traffic(graph, reads, writes, precision);
+}
+
+Bound unit_bound(const Graph& graph, const Unit& unit, const Work& work, const Accelerator& accelerator,
+                 const Precision& precision) {
+  if (std::optional<Layer> layer = layer_of(graph, unit, precision)) {
+    int64_t bits = 0;
+    for (const LayerOperand& operand : layer->operands)
+      bits = saturating_add(bits, saturating_multiply(touched_elements(*layer, operand), operand.bits));
+    return bound(static_cast<double>(work.macs), 0, bits / 8, accelerator);
+  }
+  Traffic bytes = unit_traffic(graph, work, precision);
   return bound(static_cast<double>(work.macs), static_cast<double>(work.operations),
-               traffic(graph, reads, writes, precision), accelerator);
+               saturating_add(bytes.read, bytes.written), accelerator);
 }
 
 Bound total_bound(const Graph& graph, const std::vector<Work>& works, const Accelerator& accelerator,
@@ -91,7 +105,8 @@ Bound total_bound(const Graph& graph, const std::vector<Work>& works, const Acce
       if (output[t] && (of == kNone || graph.tensors[of].kind != TensorKind::sum)) writes.insert(t);
     }
   }
-  int64_t bytes = traffic(graph, reads, writes, precision);
+  Traffic once = traffic(graph, reads, writes, precision);
+  int64_t bytes = saturating_add(once.read, once.written);
   // Every micro-batch brings data of its own.
   for (const auto& [t, count] : reads)
     if (graph.tensors[t].kind == TensorKind::input || graph.tensors[t].kind == TensorKind::label)

@@ -28,9 +28,17 @@ struct Bound {
   double energy() const { return compute_energy + traffic_energy; }
 };
 
-// A unit run alone: everything it reads (only the selected elements for Gather, Slice and the like) and writes crosses
-// the edge once. Constants are part of the program and cross nothing.
-Bound unit_bound(const Graph& graph, const Work& work, const Accelerator& accelerator, const Precision& precision);
+struct Traffic {
+  int64_t read = 0, written = 0;  // bytes
+};
+// A unit run alone: everything it reads (only the selected elements for Gather, Slice and the like) and writes, once.
+// Constants are part of the program and do not count.
+Traffic unit_traffic(const Graph& graph, const Work& work, const Precision& precision);
+
+// A unit run alone: its traffic crosses the edge once. Of a contraction that is what its loop nest touches, as in the cost
+// model: no bias, and no zeros between the positions of a strided convolution's gradient.
+Bound unit_bound(const Graph& graph, const Unit& unit, const Work& work, const Accelerator& accelerator,
+                 const Precision& precision);
 
 // The units given, run as one: compute of all of them; traffic of the tensors that come from outside the graph (inputs,
 // labels, parameters, buffers, optimizer state, scalars) and that some unit reads, once each by the largest part that

@@ -71,30 +71,21 @@ const LayerCost& CostCache::cost(const Layer& layer, const Core& core, const Lay
   key << core.memories << core.dimensions << core.sizes << core.unit_energy << core.dataflows;
   key << mapping.spatial << mapping.links << mapping.temporal_ordering;
   key << static_cast<int>(options.objective) << options.factor_limit << options.spatial_candidates
-      << options.hold_floors << options.add_half_shared << options.leave_room_above;
+      << options.hold_floors << options.add_half_shared << options.leave_room_above << options.count_all_traffic
+      << options.count_partial_words << options.count_uneven_tiles;
   std::string bytes = key.take();
   auto known = costs_.find(bytes);
-  if (known == costs_.end()) known = costs_.emplace(bytes, cost_layer(layer, core, mapping, options)).first;
-  return known->second;
-}
-
-std::vector<LayerCost> cost_layers(const std::vector<Layer>& layers, const Core& core, const MappingFile& mapping,
-                                   const CostOptions& options) {
-  CostCache cache;
-  std::vector<LayerCost> costs;
-  std::vector<Diagnostic> problems;
-  for (const Layer& layer : layers) {
+  if (known == costs_.end()) {
+    Entry entry;
     try {
-      costs.push_back(cache.cost(layer, core, mapping.of(layer), options));
-    } catch (const Refusal& refused) {
-      for (const Diagnostic& problem : refused.problems())
-        if (std::none_of(problems.begin(), problems.end(),
-                         [&](const Diagnostic& other) { return other.message == problem.message; }))
-          problems.push_back(problem);
+      entry.cost = cost_layer(layer, core, mapping, options);
+    } catch (const Refusal& refusal) {
+      entry.problems = refusal.problems();
     }
+    known = costs_.emplace(std::move(bytes), std::move(entry)).first;
   }
-  if (!problems.empty()) throw Refusal(std::move(problems));
-  return costs;
+  if (!known->second.problems.empty()) throw Refusal(known->second.problems);
+  return known->second.cost;
 }
 
 }  // namespace monet

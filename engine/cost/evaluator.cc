@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 namespace monet {
@@ -24,16 +25,27 @@ struct Extent {
   }
 };
 
-// Elements of the operand that the extents touch, as a fraction.
-std::pair<double, double> elements(const LayerOperand& operand, const Extent& extent) {
+// Elements of the operand that the extents touch, as a fraction. `uneven`: windows span fractions of their loops, too.
+std::pair<double, double> elements(const LayerOperand& operand, const Extent& extent, bool uneven) {
   double over = 1, under = 1;
   for (int loop : operand.loops) {
     over *= static_cast<double>(extent.numerator[loop]);
     under *= static_cast<double>(extent.denominator[loop]);
   }
-  for (const WindowedAxis& axis : operand.windows)
-    over *= static_cast<double>(window_span(axis, extent.numerator[axis.point] / extent.denominator[axis.point],
-                                            extent.numerator[axis.tap] / extent.denominator[axis.tap]));
+  for (const WindowedAxis& axis : operand.windows) {
+    int64_t points = extent.numerator[axis.point], taps = extent.numerator[axis.tap];
+    int64_t point_parts = extent.denominator[axis.point], tap_parts = extent.denominator[axis.tap];
+    if (!uneven) {
+      over *= static_cast<double>(window_span(axis, points / point_parts, taps / tap_parts));
+      continue;
+    }
+    // window_span over the common denominator.
+    int64_t g = std::gcd(axis.stride, axis.dilation), parts = point_parts * tap_parts;
+    int64_t overlap = std::max<int64_t>(0, taps - tap_parts * (axis.stride / g));
+    int64_t span = points * taps - overlap * (points - point_parts * (axis.dilation / g));
+    over *= static_cast<double>(std::min(span, axis.size * parts));
+    under *= static_cast<double>(parts);
+  }
   return {over, under};
 }
 
@@ -131,16 +143,19 @@ void MappingEvaluator::tabulate(int o, int l) {
     instances *= u.units();
     level.spatial_reduction_above = level.spatial_reduction_above || layer_.reduces(u.loop);
   }
-  level.instances = std::nearbyint(instances);
+  bool uneven = options_.count_uneven_tiles;
+  auto rounded = [&](double count) { return uneven ? count : std::nearbyint(count); };
+  level.instances = rounded(instances);
   for (bool whole : {false, true}) {
     Extent lower(layer_.loops.size()), upper(layer_.loops.size()), inside(layer_.loops.size());
     for (const Unrolling& u : spatial_.unrollings) {
-      if (!below(u, l - 1)) lower.unroll(u, whole);
-      if (!below(u, l)) upper.unroll(u, whole);
-      if (below(u, l)) inside.unroll(u, whole);
+      bool cut = whole && !uneven;
+      if (!below(u, l - 1)) lower.unroll(u, cut);
+      if (!below(u, l)) upper.unroll(u, cut);
+      if (below(u, l)) inside.unroll(u, cut);
     }
     (whole ? level.fan_out_whole : level.fan_out) =
-        std::nearbyint(value(elements(operand, lower)) / value(elements(operand, upper)));
+        rounded(value(elements(operand, lower, uneven)) / value(elements(operand, upper, uneven)));
     std::vector<double>& held = whole ? level.held_whole : level.held;
     held.resize(product_.size());
     const int widths[] = {operand.bits, layer_.partial_bits};
@@ -154,8 +169,8 @@ void MappingEvaluator::tabulate(int o, int l) {
       extent.numerator = inside.numerator;
       for (size_t i = 0; i < loops_.size(); ++i)
         if (set >> i & 1) extent.numerator[loops_[i].loop] *= loops_[i].size;
-      std::pair<double, double> fraction = elements(operand, extent);
-      held[set] = std::nearbyint(value(fraction));
+      std::pair<double, double> fraction = elements(operand, extent, uneven);
+      held[set] = rounded(value(fraction));
       if (whole) continue;
       for (int w = 0; w <= operands_[o].output; ++w) {
         // Whole numbers until the division, so that what is equal compares equal.
@@ -505,12 +520,14 @@ void MappingEvaluator::reduce_single_transfers(const PortState& port) {
   for (int f = port.first; f < port.end; ++f) {
     Flow& flow = flows_[f];
     if (!flow.active) continue;
-    // ZigZag leaves partial sums that come back out of account.
-    if (operands_[flow.operand].output && (flow.direction == tl || flow.direction == fh)) continue;
+    bool comes_back = operands_[flow.operand].output && (flow.direction == tl || flow.direction == fh);
+    if (comes_back && !options_.count_all_traffic) continue;
     if (flow.count > 1) {
-      used += std::floor(flow.bits / flow.period);
+      double bits = flow.bits / flow.period;
+      used += options_.count_all_traffic ? bits : std::floor(bits);
       continue;
     }
+    if (comes_back) continue;
     size_t at = once_.size();
     once_.push_back(&flow);
     for (; at > 0 && once_[at - 1]->cycles < flow.cycles; --at) std::swap(once_[at], once_[at - 1]);
@@ -579,7 +596,8 @@ double MappingEvaluator::words(int o, int l, Direction direction) const {
   double amount = l > 0 ? operand.levels[l - 1].held[link.below] : 1;
   if (upper) amount *= operand.levels[l].fan_out;
   double instances = operand.levels[upper ? l : l - 1].instances;
-  return std::floor(std::ceil(amount * link.bits / low) * (low / high) * link.count * instances);
+  double words = std::ceil(amount * link.bits / low) * (low / high) * link.count * instances;
+  return options_.count_partial_words ? words : std::floor(words);
 }
 
 double MappingEvaluator::energy() const {

@@ -76,6 +76,11 @@ bool search(const Layer& layer, const Core& core, const LayerMapping& mapping, c
 
 }  // namespace
 
+const char* name(Objective objective) {
+  constexpr const char* kNames[] = {"latency", "energy", "edp"};
+  return kNames[static_cast<size_t>(objective)];
+}
+
 LayerCost cost_layer(const Layer& layer, const Core& core, const LayerMapping& mapping, const CostOptions& options) {
   std::map<std::string, std::string> links = links_of(layer, mapping);
   const Dataflow& dataflow = dataflow_of(mapping, core);

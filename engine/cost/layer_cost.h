@@ -16,13 +16,15 @@ namespace monet {
 
 // What the mapping kept has least of. Equal cycles: least energy; equal energy: fewest cycles; then the first found.
 enum class Objective : uint8_t { latency, energy, edp };
+constexpr Objective kObjectives[] = {Objective::latency, Objective::energy, Objective::edp};
+const char* name(Objective objective);
 
 struct CostOptions {
   Objective objective = Objective::latency;
   int factor_limit = 6;        // temporal loops per layer (ZigZag's lpf_limit); one per loop if these are more
   int spatial_candidates = 3;  // generated spatial mappings tried where none is given
 
-  // ZigZag's results come with three faults, which are the default. The corrected model:
+  // ZigZag's results come with six faults, which are the default. The corrected model:
   // - Transfers that happen once are shortened by what a port has to spare during computation, but never below the
   //   first tile's transfer, without which nothing starts. (ZigZag lets a later transfer take more off an earlier one.)
   bool hold_floors = false;
@@ -32,6 +34,14 @@ struct CostOptions {
   //   tiles do. (ZigZag lets it take what it can itself hold, and skips orders that then overflow above: where
   //   registers together hold more than the memory that feeds them, none may be left.)
   bool leave_room_above = false;
+  // - What a port has to spare for transfers that happen once is what all others leave. (ZigZag drops fractions of a bit a
+  //   cycle, and partial sums that come back.)
+  bool count_all_traffic = false;
+  // - Accesses count parts of words. (ZigZag drops them at the end, so that tiny tensors move for nothing.)
+  bool count_partial_words = false;
+  // - A loop that its unrolling does not divide moves tiles of its average size, in cycles as in energy. (ZigZag counts
+  //   cycles with that size rounded down, and rounds what windows span and how many elements that makes.)
+  bool count_uneven_tiles = false;
 };
 
 // One operand at one memory level.
@@ -95,17 +105,17 @@ Core with_offchip(const Accelerator& accelerator, size_t core);
 // Remembers costs by what they depend on: loops, operands, precisions, core, mapping and options; names do not matter.
 class CostCache {
  public:
+  // Throws Refusal as cost_layer does; of equal layers the first is named. What it returns stays where it is.
   const LayerCost& cost(const Layer& layer, const Core& core, const LayerMapping& mapping,
                         const CostOptions& options = {});
   size_t size() const { return costs_.size(); }
 
  private:
-  std::map<std::string, LayerCost> costs_;
+  struct Entry {
+    LayerCost cost;
+    std::vector<Diagnostic> problems;  // in place of a cost
+  };
+  std::map<std::string, Entry> costs_;
 };
-
-// The costs of many layers, equal ones searched once, each under the entry of the file that is for it. Throws Refusal
-// with the problems of all layers together.
-std::vector<LayerCost> cost_layers(const std::vector<Layer>& layers, const Core& core, const MappingFile& mapping,
-                                   const CostOptions& options = {});
 
 }  // namespace monet

@@ -3,7 +3,7 @@
 // Sizes in bits, bandwidths in bits per cycle, energies in pJ per access of one full word, as in those tools.
 //
 // Our extensions, all optional: `description` and `source` at the top; `core_types`, an object of core definitions that
-// `cores` may name instead of a file, so that a mesh of equal cores is one file.
+// `cores` may name instead of a file, so that a mesh of equal cores is one file; `vector` in a core.
 #pragma once
 
 #include <cstdint>
@@ -58,6 +58,9 @@ struct Core {
   double unit_energy = 0;               // pJ per MAC (per operation for vector cores)
   double unit_area = 0;
   std::map<std::string, std::vector<std::pair<std::string, int64_t>>> dataflows;  // "D1" -> {("K", 64)}
+  // Ours: "vector": {"lanes": 256, "memory": "sram_2MB"}: how operators that are no contraction run here.
+  std::optional<int64_t> vector_lanes;  // operations per cycle; absent: one per PE
+  std::string vector_memory;            // the level that they stream from and to; "": the highest, off-chip included
   std::optional<std::pair<double, double>> coordinates;  // from `core_coordinates`: where a drawing places the core
   int64_t pes() const;                                   // product of sizes; 0 for memory cores
   int64_t instances(const Memory& memory) const;         // product of the dimensions that the memory does not serve

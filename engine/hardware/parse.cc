@@ -282,6 +282,15 @@ void parse_dataflows(Fields& core_fields, Core& core, Findings& findings) {
   }
 }
 
+void parse_vector(Fields& core_fields, Core& core, Findings& findings) {
+  const Json* value = core_fields.object("vector");
+  if (!value) return;
+  Fields fields(*value, join_path(core_fields.path(), "vector"), findings);
+  core.vector_lanes = fields.integer("lanes", 1, kMaxArray);
+  core.vector_memory = fields.text("memory").value_or("");
+  fields.finish();
+}
+
 std::string recognised_type(const Core& core, const std::string& file) {
   if (core.pes() == 0) return "memory";
   for (const std::string& name : {lower(file_name(file)), lower(core.name)}) {
@@ -313,6 +322,7 @@ Core parse_core(const Json& value, const std::string& path, const std::string& f
       core.memories.push_back(
           parse_memory(it.key(), it.value(), join_path(path, "memories." + it.key()), core.dimensions, findings));
   parse_dataflows(fields, core, findings);
+  parse_vector(fields, core, findings);
   core.type = fields.text("type").value_or("");
   if (core.type.empty()) core.type = recognised_type(core, file);
   fields.finish();
@@ -588,6 +598,33 @@ void mark_contraction_cores(Accelerator& accelerator, Findings& findings) {
   for (Core& core : accelerator.cores) core.runs_contractions = core.type != "memory" && core.pes() > 0;
 }
 
+// Operands of vector work stream from a memory of the core or from off-chip.
+void check_vector_memories(const Accelerator& accelerator, Findings& findings) {
+  for (const Core& core : accelerator.cores) {
+    if (core.vector_memory.empty()) continue;
+    bool reads = false, writes = false;
+    std::vector<const Core*> places = {&core};
+    if (accelerator.offchip_core >= 0) places.push_back(&accelerator.cores[accelerator.offchip_core]);
+    std::vector<std::string> names;
+    for (const Core* place : places)
+      for (const Memory& memory : place->memories) {
+        names.push_back(memory.name);
+        if (memory.name != core.vector_memory) continue;
+        reads = reads || contains(memory.operands, "I1") || contains(memory.operands, "I2");
+        writes = writes || contains(memory.operands, "O");
+      }
+    std::string path = "core " + core.name + ": vector.memory";
+    if (!contains(names, core.vector_memory)) {
+      std::string meant = closest(core.vector_memory, names);
+      findings.problem("bad-field", path, "no memory is called \"" + core.vector_memory + "\"",
+                       meant.empty() ? "" : "did you mean \"" + meant + "\"?");
+    } else if (!reads || !writes) {
+      findings.problem("bad-field", path,
+                       "memory \"" + core.vector_memory + "\" must hold an input (I1 or I2) and the output (O)");
+    }
+  }
+}
+
 }  // namespace
 
 Accelerator parse_accelerator(const std::string& text, const FileResolver& resolve) {
@@ -606,6 +643,7 @@ Accelerator parse_accelerator(const std::string& text, const FileResolver& resol
     }
   }
   if (findings.problems.empty()) mark_contraction_cores(result, findings);
+  check_vector_memories(result, findings);
   if (!findings.problems.empty()) throw Refusal(std::move(findings.problems));
   if (result.offchip_core < 0)
     findings.warning("no-offchip", "", "no off-chip memory is described, so traffic over the chip's edge has no bound");

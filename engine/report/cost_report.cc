@@ -37,21 +37,23 @@ Json operand_json(const Layer& layer, const Core& core, const OperandCost& opera
                       {"reads_to_high", level.reads_to_high},
                       {"writes_by_high", level.writes_by_high},
                       {"energy_pj", level.energy}});
-  return {{"name", operand.name}, {"memory_operand", operand.memory_operand}, {"levels", std::move(levels)}};
+  auto described = std::find_if(layer.operands.begin(), layer.operands.end(),
+                                [&](const LayerOperand& o) { return o.name == operand.name; });
+  return {{"name", operand.name},
+          {"memory_operand", operand.memory_operand},
+          {"bits", described == layer.operands.end() ? 0 : described->bits},
+          {"levels", std::move(levels)}};
 }
 
-Json layer_json(const CostedLayer& costed, const Core& core) {
-  const auto& [layer, role, cost] = costed;
+}  // namespace
+
+Json mapping_json(const Layer& layer, const Core& core, const LayerCost& cost) {
   Json loops = Json::array(), operands = Json::array(), stalls = Json::array();
   for (const Loop& loop : layer.loops) loops.push_back({{"loop", loop.dim}, {"size", loop.size}});
   for (const PortStall& stall : cost.stalls)
     stalls.push_back({{"memory", core.memories[stall.memory].name}, {"port", stall.port}, {"cycles", stall.cycles}});
   for (const OperandCost& operand : cost.operands) operands.push_back(operand_json(layer, core, operand));
-  return {{"id", layer.id},
-          {"name", layer.name},
-          {"op", layer.op},
-          {"role", role},
-          {"loops", std::move(loops)},
+  return {{"loops", std::move(loops)},
           {"macs", layer.macs()},
           {"cycles", cost.cycles()},
           {"ideal_cycles", cost.ideal_cycles},
@@ -68,6 +70,15 @@ Json layer_json(const CostedLayer& costed, const Core& core) {
           {"spatial", unrollings_json(layer, core, cost.spatial.unrollings)},
           {"order", loops_json(layer, cost.order)},
           {"operands", std::move(operands)}};
+}
+
+namespace {
+
+Json layer_json(const CostedLayer& costed, const Core& core) {
+  const Layer& layer = costed.layer;
+  Json json = {{"id", layer.id}, {"name", layer.name}, {"op", layer.op}, {"role", costed.role}};
+  json.update(mapping_json(layer, core, costed.cost));
+  return json;
 }
 
 // The loop nest, outermost first: temporal loops with the memories whose operands change outside them, then the array.

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <map>
 
+#include "engine/report/cost_report.h"
 #include "engine/training/recompute.h"
+#include "engine/workload/layer.h"
 
 namespace monet {
 
@@ -120,10 +122,12 @@ Json hardware_json(const Results& r) {
           {"offchip_bits_per_cycle", a.offchip_bandwidth()},
           {"offchip_pj_per_bit", a.offchip_energy()},
           {"offchip_bytes", a.offchip_bytes()},
-          {"onchip_bytes", a.onchip_bytes()}};
+          {"onchip_bytes", a.onchip_bytes()},
+          {"compute_core", r.cost ? Json(r.cost->core.name) : Json(nullptr)},
+          {"pes", r.cost ? Json(r.cost->core.pes()) : Json(nullptr)}};
 }
 
-Json cost_json(const Results& r, const Bound& bound, bool step) {
+Json bound_cost_json(const Results& r, const Bound& bound, bool step) {
   Json phases = Json::object();
   for (Phase p : kAllPhases) {
     const Bound& b = step ? r.phase_bounds[static_cast<size_t>(p)] : bound;
@@ -131,6 +135,56 @@ Json cost_json(const Results& r, const Bound& bound, bool step) {
       phases[name(p)] = {{"latency_cycles", b.cycles()}, {"energy_pj", b.energy()}};
   }
   return {{"latency_cycles", bound.cycles()}, {"energy_pj", bound.energy()}, {"bound", true}, {"phases", phases}};
+}
+
+Json levels_json(const std::vector<LevelEnergy>& levels) {
+  Json list = Json::array();
+  for (const LevelEnergy& level : levels) list.push_back({{"level", level.level}, {"energy_pj", level.energy}});
+  return list;
+}
+
+// Units one after the other. Utilisation: multiply-accumulates / (PEs x cycles) of the contractions of each role.
+Json modelled_cost_json(const Graph& graph, const std::vector<Work>& works, const GraphCost& cost) {
+  CostSum total;
+  std::array<CostSum, kPhases> sums;
+  struct Use {
+    double ideal = 0, cycles = 0;
+  };
+  std::map<Role, Use> use;
+  for (size_t u = 0; u < graph.units.size(); ++u) {
+    const UnitCost& unit = cost.units[u];
+    total.add(unit, works[u]);
+    sums[static_cast<size_t>(graph.units[u].phase)].add(unit, works[u]);
+    if (unit.rule != UnitCost::Rule::mapping) continue;
+    Use& of = use[graph.units[u].role];
+    double cycles = unit.cycles * static_cast<double>(works[u].times);
+    of.ideal += unit.utilisation * cycles;
+    of.cycles += cycles;
+  }
+  Json phases = Json::object(), utilisation = Json::object();
+  for (Phase p : kAllPhases) {
+    const CostSum& sum = sums[static_cast<size_t>(p)];
+    if (sum.energy > 0)
+      phases[name(p)] = {{"latency_cycles", sum.cycles}, {"energy_pj", sum.energy}, {"levels", levels_json(sum.levels)}};
+  }
+  for (const auto& [role, of] : use) utilisation[name(role)] = of.cycles > 0 ? of.ideal / of.cycles : 0;
+  return {{"latency_cycles", total.cycles},
+          {"energy_pj", total.energy},
+          {"bound", false},
+          {"phases", phases},
+          {"levels", levels_json(total.levels)},
+          {"utilisation", utilisation}};
+}
+
+Json inference_json(const Results& r) {
+  if (!r.accelerator) return nullptr;
+  return r.inference_cost ? modelled_cost_json(r.model->graph, r.inference_works, *r.inference_cost)
+                          : bound_cost_json(r, r.inference_bound, false);
+}
+
+Json step_json(const Results& r) {
+  if (!r.accelerator || !r.training) return nullptr;
+  return r.cost ? modelled_cost_json(r.graph(), r.works, *r.cost) : bound_cost_json(r, r.step_bound, true);
 }
 
 Json bound_json(const Bound& b) {
@@ -141,11 +195,20 @@ Json bound_json(const Bound& b) {
           {"traffic_bytes", b.traffic_bytes}};
 }
 
+// Layers that the cost model gives fewer cycles than their bound (COST_MODEL section 2: ZigZag hides the first transfers).
+std::vector<UnitId> below_roof(const Results& r) {
+  std::vector<UnitId> list;
+  for (size_t u = 0; r.cost && u < r.cost->units.size(); ++u)
+    if (r.cost->units[u].cycles < r.unit_bounds[u].cycles() * (1 - 1e-9)) list.push_back(static_cast<UnitId>(u));
+  return list;
+}
+
 Json bounds_json(const Results& r) {
   if (!r.accelerator) return nullptr;
   Json json = bound_json(r.step_bound);
   json["limited_by"] = r.step_bound.traffic_cycles > r.step_bound.compute_cycles ? "traffic" : "compute";
   json["inference"] = bound_json(r.inference_bound);
+  json["below_roof"] = below_roof(r);
   return json;
 }
 
@@ -220,6 +283,14 @@ Json memory_json(const Results& r) {
   return json;
 }
 
+Json mappings_json(const Results& r) {
+  Json list = Json::array();
+  if (r.cost)
+    for (const Mapping& mapping : r.cost->mappings)
+      list.push_back(mapping_json(mapping.layer, r.cost->core, mapping.cost));
+  return list;
+}
+
 std::string layer_name(const Graph& graph, const Unit& unit) {
   if (unit.origin != kNone) return label(graph, unit.origin);
   if (unit.target != kNone) return graph.tensors[unit.target].name;
@@ -257,9 +328,12 @@ Json layers_json(const Results& r) {
         shape = graph.tensors[t].shape;
         break;
       }
-    Json loops = Json::array();
+    Json loops = Json::array(), transposed = Json::array();
     if (unit.contraction != kNone)
       for (const Loop& loop : loop_nest(graph, unit).loops) loops.push_back({{"dim", loop.dim}, {"size", loop.size}});
+    if (std::optional<Layer> layer = layer_of(graph, unit))
+      for (const LayerOperand& operand : layer->operands)
+        if (operand.transposed) transposed.push_back(operand.name);
     UnitId origin = unit.phase != Phase::forward && unit.origin != kNone ? graph.nodes[unit.origin].unit : kNone;
     Json layer = {{"id", u},
                   {"name", layer_name(graph, unit)},
@@ -269,21 +343,39 @@ Json layers_json(const Results& r) {
                   {"origin", origin == kNone ? Json(nullptr) : Json(origin)},
                   {"shape", shape},
                   {"loops", loops},
+                  {"transposed", transposed},
                   {"macs", work.macs},
                   {"operations", work.operations},
-                  {"bytes", r.unit_bounds[u].traffic_bytes},
+                  {"bytes", r.unit_bytes[u]},
                   {"parameter_bytes", parameter_bytes},
                   {"saved_bytes", saved_bytes},
                   {"nodes", unit.nodes.size()},
+                  {"rule", nullptr},
                   {"latency_cycles", nullptr},
                   {"energy_pj", nullptr},
                   {"bound_by", nullptr},
+                  {"bound_cycles", nullptr},
+                  {"bound_energy_pj", nullptr},
+                  {"utilisation", nullptr},
+                  {"mapping", nullptr},
+                  {"levels", Json::array()},
                   {"reads", reads}};
     if (r.accelerator) {
       const Bound& b = r.unit_bounds[u];
-      layer["latency_cycles"] = b.cycles();
-      layer["energy_pj"] = b.energy();
+      layer["rule"] = name(UnitCost::Rule::bound);
+      layer["latency_cycles"] = layer["bound_cycles"] = b.cycles();
+      layer["energy_pj"] = layer["bound_energy_pj"] = b.energy();
       layer["bound_by"] = b.cycles() == 0 ? "nothing" : b.traffic_cycles > b.compute_cycles ? "traffic" : "compute";
+    }
+    if (r.cost) {
+      const UnitCost& cost = r.cost->units[u];
+      layer["rule"] = name(cost.rule);
+      layer["latency_cycles"] = cost.cycles;
+      layer["energy_pj"] = cost.energy;
+      layer["bound_by"] = cost.cycles == 0 ? "nothing" : cost.bound_by;
+      if (cost.rule == UnitCost::Rule::mapping) layer["utilisation"] = cost.utilisation;
+      if (cost.mapping != kNone) layer["mapping"] = cost.mapping;
+      layer["levels"] = levels_json(cost.levels);
     }
     layers.push_back(std::move(layer));
   }
@@ -311,10 +403,11 @@ Json report(const Results& r) {
           {"settings", r.settings},
           {"training", training_json(r)},
           {"hardware", hardware_json(r)},
-          {"inference", r.accelerator ? cost_json(r, r.inference_bound, false) : Json(nullptr)},
-          {"step", r.accelerator && r.training ? cost_json(r, r.step_bound, true) : Json(nullptr)},
+          {"inference", inference_json(r)},
+          {"step", step_json(r)},
           {"memory", memory_json(r)},
           {"layers", layers_json(r)},
+          {"mappings", mappings_json(r)},
           {"schedule", nullptr},
           {"fusion", nullptr},
           {"checkpointing", nullptr},

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/cost/bounds.h"
+#include "engine/cost/unit_cost.h"
 #include "engine/hardware/accelerator.h"
 #include "engine/ir/diagnostic.h"
 #include "engine/ir/graph.h"
@@ -40,9 +41,14 @@ struct Results {
   std::vector<TensorId> parameters;   // trained; forward only: trainable
   std::vector<TensorId> saved;        // saved for backward
   std::vector<Work> works;            // by unit
-  std::vector<Bound> unit_bounds;     // by unit; without accelerator their bytes alone
+  std::vector<int64_t> unit_bytes;    // by unit: what it reads and writes, under `precision`
+  // With an accelerator. Elements have the widths that `settings` ask for.
+  std::vector<Bound> unit_bounds;  // by unit
   Bound inference_bound, step_bound;
   std::array<Bound, kPhases> phase_bounds;
+  // With an accelerator of one compute core: the units of graph(), of the forward graph alone.
+  std::optional<GraphCost> cost, inference_cost;
+  std::vector<Work> inference_works;  // by unit of the forward graph
   MemoryTimeline inference_memory, memory;  // of the forward pass alone; of what is analysed
   std::optional<int64_t> capacity;          // bytes
   std::optional<LargestBatch> largest_batch;

@@ -55,16 +55,31 @@ std::string text_table(const Json& r) {
         largest["value"].is_null() ? "not known: " + largest["reason"].get<std::string>() : grouped(largest["value"]));
   }
   if (!r["inference"].is_null()) {
+    const Json& inference = r["inference"];
+    bool bound = inference["bound"];
+    const char* at_least = bound ? ">= " : "";
     line("");
-    line("Lower bounds on " + r["hardware"]["name"].get<std::string>() + " (no mapping or schedule can beat them)");
+    line((bound ? "Lower bounds on " : "Time and energy on ") + r["hardware"]["name"].get<std::string>() +
+         (bound ? " (no mapping or schedule can beat them)" : ", one layer after the other") +
+         (r["settings"]["widths"] == "datapath" ? ", 8-bit operands" : ", operands as stored"));
     auto cost = [&](const std::string& title, const Json& c) {
-      row(title, ">= " + padded(grouped(static_cast<int64_t>(std::ceil(c["latency_cycles"].get<double>()))), 15) +
-                     " cycles   >= " + padded(energy_text(c["energy_pj"]), 9));
+      row(title, at_least + padded(grouped(static_cast<int64_t>(std::ceil(c["latency_cycles"].get<double>()))), 15) +
+                     " cycles   " + at_least + padded(energy_text(c["energy_pj"]), 9));
     };
-    cost("inference", r["inference"]);
+    cost("inference", inference);
     if (!r["step"].is_null()) {
       cost("training step", r["step"]);
-      for (const auto& [phase, c] : r["step"]["phases"].items()) cost("  " + phase + " alone", c);
+      for (const auto& [phase, c] : r["step"]["phases"].items()) cost("  " + phase + (bound ? " alone" : ""), c);
+    }
+    if (!bound) {
+      const Json& bounds = r["bounds"];
+      double least = std::max(bounds["compute_cycles"].get<double>(), bounds["traffic_cycles"].get<double>());
+      row("lower bound", ">= " + padded(grouped(static_cast<int64_t>(std::ceil(least))), 12) + " cycles   >= " +
+                             energy_text(bounds["compute_pj"].get<double>() + bounds["traffic_pj"].get<double>()));
+      std::string use;
+      for (const auto& [role, share] : (r["step"].is_null() ? inference : r["step"])["utilisation"].items())
+        use += (use.empty() ? "" : ", ") + role + " " + formatted("%.1f%%", 100 * share.get<double>());
+      row("use of the PEs", use);
     }
   }
   line("");
@@ -76,12 +91,17 @@ std::string text_table(const Json& r) {
     return (*a)["macs"].get<int64_t>() > (*b)["macs"].get<int64_t>();
   });
   if (layers.size() > 10) layers.resize(10);
+  bool mapped = std::any_of(layers.begin(), layers.end(), [](const Json* l) { return !(*l)["utilisation"].is_null(); });
   line("  " + padded("id", 5) + "  " + padded("layer", 30, true) + padded("operator", 15, true) +
-       padded("role", 17, true) + padded("MACs", 14));
+       padded("role", 17, true) + padded("MACs", 14) + (mapped ? padded("cycles", 13) + padded("use", 7) : ""));
   for (const Json* layer : layers)
     line("  " + padded((*layer)["id"].dump(), 5) + "  " + padded(shortened((*layer)["name"], 29), 30, true) +
          padded(shortened((*layer)["op"], 14), 15, true) + padded((*layer)["role"], 17, true) +
-         padded(grouped((*layer)["macs"]), 14));
+         padded(grouped((*layer)["macs"]), 14) +
+         ((*layer)["utilisation"].is_null()
+              ? ""
+              : padded(formatted("%.0f", (*layer)["latency_cycles"]), 13) +
+                    padded(formatted("%.1f%%", 100 * (*layer)["utilisation"].get<double>()), 7)));
   if (!r["warnings"].empty()) line("");
   for (const Json& warning : r["warnings"]) {
     line("warning: " + warning["message"].get<std::string>());

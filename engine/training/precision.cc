@@ -2,13 +2,14 @@
 
 namespace monet {
 
+Precision uniform_precision(DType type) { return {type, type, type, type, false}; }
+
 std::optional<Precision> precision_named(const std::string& name) {
-  auto pure = [](DType type) { return Precision{type, type, type, type, false}; };
   auto mixed = [](DType type) { return Precision{type, type, type, DType::float32, true}; };
   if (name == "model") return Precision{};
-  if (name == "fp32") return pure(DType::float32);
-  if (name == "fp16") return pure(DType::float16);
-  if (name == "bf16") return pure(DType::bfloat16);
+  if (name == "fp32") return uniform_precision(DType::float32);
+  if (name == "fp16") return uniform_precision(DType::float16);
+  if (name == "bf16") return uniform_precision(DType::bfloat16);
   if (name == "mixed_fp16") return mixed(DType::float16);
   if (name == "mixed_bf16") return mixed(DType::bfloat16);
   return std::nullopt;
@@ -54,12 +55,15 @@ DType class_type(const Graph& graph, const Tensor& tensor, const Precision& prec
 
 }  // namespace
 
-int64_t bytes(const Graph& graph, TensorId id, const Precision& precision) {
+DType stored_type(const Graph& graph, TensorId id, const Precision& precision) {
   const Tensor& tensor = graph.tensors[id];
-  if (!is_float(tensor.dtype)) return bytes(tensor);
+  if (!is_float(tensor.dtype)) return tensor.dtype;
   DType type = class_type(graph, tensor, precision);
-  if (type == DType::undefined) return bytes(tensor);
-  return bytes(Tensor{.dtype = type, .shape = tensor.shape});
+  return type == DType::undefined ? tensor.dtype : type;
+}
+
+int64_t bytes(const Graph& graph, TensorId id, const Precision& precision) {
+  return bytes(Tensor{.dtype = stored_type(graph, id, precision), .shape = graph.tensors[id].shape});
 }
 
 }  // namespace monet

@@ -20,13 +20,16 @@ struct Precision {
   bool master_weights = false;  // an fp32 copy of every trained parameter beside the working one
 };
 
+Precision uniform_precision(DType type);  // every class of this type, no master weights
 // "model", "fp32", "fp16", "bf16", "mixed_fp16", "mixed_bf16"; nothing for another name.
 std::optional<Precision> precision_named(const std::string& name);
 // "fp32", "fp16", "bf16", "model" -> float32, float16, bfloat16, undefined; nothing for another name.
 std::optional<DType> dtype_named(const std::string& name);
 
-// Bytes of the tensor under the recipe. Integer and bool tensors keep their width, and
-// so do buffers (running statistics), constants and scalars.
+// The element type that the tensor is stored in under the recipe. Integer and bool tensors keep theirs, and so do
+// buffers (running statistics), constants and scalars.
+DType stored_type(const Graph& graph, TensorId tensor, const Precision& precision);
+// Bytes of the tensor in that type.
 int64_t bytes(const Graph& graph, TensorId tensor, const Precision& precision);
 
 }  // namespace monet

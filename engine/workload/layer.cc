@@ -4,6 +4,7 @@
 #include <numeric>
 #include <utility>
 
+#include "engine/ir/einsum.h"
 #include "engine/ir/saturating.h"
 
 namespace monet {
@@ -74,7 +75,54 @@ void put_in_order(Layer& layer, const std::string& letters) {
   }
 }
 
+// A product of matrices: whether its tensors lie by columns, i.e. not in rows of D (first operand), C (second), D
+// (result).
+struct ByColumns {
+  bool first = false, second = false, result = false;
+};
+
+ByColumns by_columns(const Graph& graph, const Node& node) {
+  if (node.op == "Gemm")
+    return {attribute(node, "transA", int64_t{0}) != 0, attribute(node, "transB", int64_t{0}) != 0, false};
+  if (node.op != "Einsum") return {};
+  std::optional<EinsumTerms> terms = einsum_terms(graph, node);
+  if (!terms || terms->inputs.size() < 2) return {};
+  const std::string *texts[] = {&terms->inputs[0], &terms->inputs[1], &terms->output};
+  auto has = [&](int text, char letter) { return texts[text]->find(letter) != std::string::npos; };
+  // Whether the innermost letter, those of the batch (in all three) left out, is also in `other`.
+  auto ends_in = [&](int text, int other) {
+    for (size_t i = texts[text]->size(); i-- > 0;) {
+      char letter = (*texts[text])[i];
+      if (!(has(0, letter) && has(1, letter) && has(2, letter))) return has(other, letter);
+    }
+    return false;
+  };
+  return {ends_in(0, 2), ends_in(1, 0), ends_in(2, 0)};
+}
+
+// Bits of an element of the tensor, or of its gradient.
+int stored_bits(const Graph& graph, TensorId id, const Precision& precision, bool gradient) {
+  const Tensor& tensor = graph.tensors[id];
+  bool fixed = tensor.kind == TensorKind::parameter || tensor.kind == TensorKind::constant ||
+               tensor.kind == TensorKind::buffer;
+  DType type = stored_type(graph, id, precision);
+  if (fixed && is_float(tensor.dtype))
+    type = gradient ? precision.gradients : precision.parameters;
+  return bits(type == DType::undefined ? tensor.dtype : type);
+}
+
 }  // namespace
+
+int64_t touched_elements(const Layer& layer, const LayerOperand& operand) {
+  int64_t product = 1;
+  for (int loop : operand.loops) product = saturating_multiply(product, layer.loops[loop].size);
+  for (const WindowedAxis& axis : operand.windows)
+    product =
+        saturating_multiply(product, window_span(axis, layer.loops[axis.point].size, layer.loops[axis.tap].size));
+  return product;
+}
+
+Precision datapath_precision() { return uniform_precision(DType::int8); }
 
 int64_t Layer::macs() const {
   int64_t product = 1;
@@ -100,7 +148,7 @@ int64_t window_span(const WindowedAxis& axis, int64_t points, int64_t taps) {
   return std::min(span, axis.size);
 }
 
-std::optional<Layer> layer_of(const Graph& graph, const Unit& unit, const LayerPrecision& precision) {
+std::optional<Layer> layer_of(const Graph& graph, const Unit& unit, const Precision& precision) {
   if (unit.contraction == kNone) return {};  // a bias gradient's origin is a contraction, too
   LoopNest nest = loop_nest(graph, unit);
   bool from_origin = unit.origin != kNone && is_contraction(graph.nodes[unit.origin]);
@@ -130,12 +178,34 @@ std::optional<Layer> layer_of(const Graph& graph, const Unit& unit, const LayerP
   auto sums = [&](const char* dim) {
     return std::find(nest.reduction.begin(), nest.reduction.end(), dim) != nest.reduction.end();
   };
+  auto tensor = [](const std::vector<TensorId>& list, size_t i) { return i < list.size() ? list[i] : kNone; };
+  TensorId result = tensor(node.outputs, 0);
+  auto describe = [&](LayerOperand& operand, TensorId id, bool is_result) {
+    if (id == kNone) return;
+    bool gradient = unit.target == id && unit.role != Role::forward;
+    operand.dtype = graph.tensors[id].dtype;
+    operand.bits = stored_bits(graph, id, precision, gradient);
+    if (is_result) layer.partial_bits = operand.bits <= 16 ? 2 * operand.bits : operand.bits;
+  };
+  describe(input, transposed ? result : tensor(node.inputs, 0), sums("K"));
+  describe(weight, tensor(node.inputs, 1), !sums("C") && !sums("K"));
+  describe(output, transposed ? tensor(node.inputs, 0) : result, sums("C"));
+  ByColumns columns = by_columns(graph, node);
   if (sums("C")) {
+    input.transposed = columns.first;
+    weight.transposed = columns.second;
+    output.transposed = columns.result;
     layer.operands = {std::move(input), std::move(weight), std::move(output)};
   } else if (sums("K")) {
+    output.transposed = columns.result;
+    weight.transposed = !columns.second;
+    input.transposed = columns.first;
     layer.operands = {std::move(output), std::move(weight), std::move(input)};
     rename(layer, "KC", "CK");
   } else {
+    input.transposed = !columns.first;
+    output.transposed = conv || transposed || columns.result;
+    weight.transposed = conv || transposed || columns.second;
     layer.operands = {std::move(input), std::move(output), std::move(weight)};
     if (conv || transposed) {
       rename(layer, "BCOF", "CBFO");
@@ -148,12 +218,7 @@ std::optional<Layer> layer_of(const Graph& graph, const Unit& unit, const LayerP
     }
   }
   const char* const names[] = {"I", "W", "O"};
-  const int bits[] = {precision.input, precision.weight, precision.output};
-  for (size_t i = 0; i < 3; ++i) {
-    layer.operands[i].name = names[i];
-    layer.operands[i].bits = bits[i];
-  }
-  layer.partial_bits = precision.partial;
+  for (size_t i = 0; i < 3; ++i) layer.operands[i].name = names[i];
   put_in_order(layer, conv || transposed ? "BKGOCF" : node.op == "Gemm" ? "BCDK" : "BDCK");
   return layer;
 }

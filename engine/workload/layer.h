@@ -11,6 +11,7 @@
 
 #include "engine/ir/diagnostic.h"
 #include "engine/ir/graph.h"
+#include "engine/training/precision.h"
 #include "engine/workload/work.h"
 
 namespace monet {
@@ -28,6 +29,10 @@ struct LayerOperand {
   std::vector<int> loops;  // indexes into Layer::loops: the loops that index it alone, one per axis
   std::vector<WindowedAxis> windows;
   int bits = 8;  // per element; of the output once it is complete
+  // Of graphs. The model's own type, whatever `bits` count; and whether the tensor lies in memory the other way round than
+  // this operator's own tensors do, so that it is read (or written) across its rows: the W of an input gradient.
+  DType dtype = DType::undefined;
+  bool transposed = false;
 };
 
 struct Layer {
@@ -52,10 +57,11 @@ struct Layer {
 // dilation).
 int64_t window_span(const WindowedAxis& axis, int64_t points, int64_t taps);
 
-// Bits per element of a graph's contractions. ZigZag's defaults for ONNX models.
-struct LayerPrecision {
-  int weight = 8, input = 8, partial = 16, output = 8;
-};
+// Elements of the operand that the layer's iterations touch: positions that a stride steps over do not count.
+int64_t touched_elements(const Layer& layer, const LayerOperand& operand);
+
+// What ZigZag and Stream assume of every ONNX model: operands of 8 bits, hence partial sums of 16.
+Precision datapath_precision();
 
 // The layer of a contraction unit: loop_nest(graph, unit), loops in the order in which ZigZag and Stream list them
 // (Conv: B K G OX OY C FX FY; Gemm: B C D K; MatMul: B D C K).
@@ -69,7 +75,15 @@ struct LayerPrecision {
 // (A ConvTranspose computes a Conv's input gradient, so forward and input gradient are exchanged, and in its weight
 // gradient its output's gradient is I.) A Conv's padding counts no element of the input, but MACs. Nothing for units
 // that are no contraction.
-std::optional<Layer> layer_of(const Graph& graph, const Unit& unit, const LayerPrecision& precision = {});
+//
+// Elements have the bits of the types that tensors are stored in under `precision` (constants those of parameters);
+// incomplete sums of results of up to 16 bits twice as many (8: 16, as ZigZag; 16: 32, as Micikevicius et al., ICLR
+// 2018), of wider ones the same.
+//
+// Layouts: a Conv reads I as [B, C, ...] and W as [K, C, ...] and writes O as [B, K, ...]; products of matrices read I as
+// rows of D and W as rows of C, and write O as rows of D. Tensors lie as the forward operator reads and writes them
+// (Gemm's transA and transB and an Einsum's letters included).
+std::optional<Layer> layer_of(const Graph& graph, const Unit& unit, const Precision& precision = datapath_precision());
 
 struct Workload {
   std::vector<Layer> layers;

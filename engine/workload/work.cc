@@ -5,6 +5,7 @@
 #include <set>
 
 #include "engine/ir/saturating.h"
+#include "engine/workload/layer.h"
 #include "engine/workload/operations.h"
 
 namespace monet {
@@ -57,6 +58,11 @@ Work work_in(const Graph& graph, const Context& context, const Unit& unit) {
   for (NodeId id : unit.nodes)
     for (TensorId t : graph.nodes[id].outputs)
       if (t != kNone && context.storage[t] == t) inside.insert(t);
+  // The tensor that a convolution (forward, or its weight's gradient) reads through windows.
+  TensorId windowed = kNone;
+  if (unit.contraction != kNone && unit.origin != kNone && graph.nodes[unit.origin].op == "Conv" &&
+      unit.role != Role::input_gradient)
+    windowed = context.storage[graph.nodes[unit.origin].inputs[0]];
   std::map<TensorId, size_t> place;
   for (NodeId id : unit.nodes) {
     const Node& node = graph.nodes[id];
@@ -75,6 +81,9 @@ Work work_in(const Graph& graph, const Context& context, const Unit& unit) {
           if (t != kNone) given = saturating_add(given, elements(graph.tensors[t].shape));
         touched = std::min(touched, given);
       }
+      if (from == windowed)
+        if (std::optional<Layer> layer = layer_of(graph, unit))
+          touched = std::min(touched, touched_elements(*layer, layer->operands.front()));
       auto [at, fresh] = place.emplace(from, work.reads.size());
       if (fresh) {
         work.reads.push_back(from);

@@ -47,7 +47,7 @@ struct Work {
   // operands of views, and tensors of which only the shape is asked (Shape, Size).
   std::vector<TensorId> reads;
   // Parallel to `reads`: the elements that the unit must touch at least: all, but for operators that select (Gather,
-  // Slice, Split, ...) no more than they give out.
+  // Slice, Split, ...) no more than they give out, and of a convolution's input those that its windows meet.
   std::vector<int64_t> read_elements;
   std::vector<TensorId>
       writes;         // distinct tensors that outlive the unit (they or a view: read elsewhere, graph outputs)

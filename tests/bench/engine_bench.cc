@@ -94,6 +94,67 @@ std::string read_file(const std::string& path) {
   return text.str();
 }
 
+monet::Accelerator preset(const std::string& name) {
+  for (const monet::Preset& preset : monet::hardware_presets())
+    if (preset.name == name) return monet::parse_accelerator(preset.json);
+  return {};
+}
+
+// A convolution of ResNet-18 (layer2.0.conv2), searched on edge_tpu_like: how time grows with the limit on temporal loops.
+monet::Layer convolution() {
+  monet::Layer layer;
+  layer.name = "conv";
+  layer.loops = {{"B", 1}, {"K", 128}, {"G", 1}, {"OX", 28}, {"OY", 28}, {"C", 128}, {"FX", 3}, {"FY", 3}};
+  monet::LayerOperand input, weight, output;
+  input.name = "I";
+  input.loops = {0, 2, 5};
+  for (int axis : {0, 1}) {
+    monet::WindowedAxis window;
+    window.point = 3 + axis;
+    window.tap = 6 + axis;
+    window.size = 28;
+    input.windows.push_back(window);
+  }
+  weight.name = "W";
+  weight.loops = {1, 2, 5, 6, 7};
+  output.name = "O";
+  output.loops = {0, 1, 2, 3, 4};
+  layer.operands = {input, weight, output};
+  return layer;
+}
+
+void search(benchmark::State& state, const monet::Core& core, const monet::CostOptions& options) {
+  monet::Layer layer = convolution();
+  int64_t orders = 0;
+  for (auto _ : state) orders += monet::cost_layer(layer, core, {}, options).orders;
+  state.counters["orders"] = static_cast<double>(orders) / static_cast<double>(state.iterations());
+  state.counters["orders/s"] = benchmark::Counter(static_cast<double>(orders), benchmark::Counter::kIsRate);
+}
+
+void BM_SearchByFactorLimit(benchmark::State& state) {
+  monet::CostOptions options;
+  options.factor_limit = static_cast<int>(state.range(0));
+  search(state, monet::with_offchip(preset("edge_tpu_like"), 0), options);
+}
+BENCHMARK(BM_SearchByFactorLimit)->DenseRange(3, 9)->Unit(benchmark::kMillisecond);
+
+// Likewise with so many memories more between the buffer and off-chip, each twice the size of the one below.
+void BM_SearchByDepth(benchmark::State& state) {
+  monet::Core core = monet::with_offchip(preset("edge_tpu_like"), 0);
+  monet::Memory buffer = core.memories[core.memories.size() - 2];
+  buffer.operands = {"I1", "I2", "O"};
+  for (monet::Port& port : buffer.ports)
+    port.allocation.emplace_back("I2", port.type == monet::Port::Type::read ? "tl" : "fh");
+  for (int64_t i = 0; i < state.range(0); ++i) {
+    buffer.size *= 2;
+    buffer.name = "level" + std::to_string(i);
+    core.memories.insert(core.memories.end() - 1, buffer);
+  }
+  search(state, core, {});
+  state.counters["levels"] = static_cast<double>(core.memories.size());
+}
+BENCHMARK(BM_SearchByDepth)->DenseRange(0, 4)->Unit(benchmark::kMillisecond);
+
 // The 21 contractions of ZigZag's own resnet18.onnx on its edge_tpu_like, nothing remembered before, equal layers once:
 // what takes ZigZag 3.8.5 76 s on two cores.
 void BM_CostLayersAsZigZag(benchmark::State& state) {

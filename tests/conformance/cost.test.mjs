@@ -6,10 +6,13 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import { Ajv2020 } from 'ajv/dist/2020.js';
 
 const top = new URL('../..', import.meta.url).pathname;
 const oracles = join(top, '../shared/oracles/zigzag');
 const lenet5 = join(top, 'examples/models/lenet5.onnx');
+const schema = JSON.parse(readFileSync(join(top, 'engine/report/report.schema.json'), 'utf8'));
+const validate = new Ajv2020({ strict: false }).addSchema(schema).getSchema('monet.report/1#/$defs/cost_report');
 let scratch;
 before(() => (scratch = mkdtempSync(join(tmpdir(), 'monet-'))));
 after(() => rmSync(scratch, { recursive: true }));
@@ -20,7 +23,9 @@ const monet = (...args) =>
 function report(...args) {
   const run = monet(...args, '--json', '-');
   assert.equal(run.status, 0, run.stderr);
-  return JSON.parse(run.stdout);
+  const found = JSON.parse(run.stdout);
+  assert.ok(validate(found), JSON.stringify(validate.errors));
+  return found;
 }
 
 function refused(...args) {
@@ -48,7 +53,7 @@ for (const [workload, hardware, mapping, options, result] of cases)
     });
 
 test('a training step: gradients have the MACs of their nests, and every layer says how it adds up', () => {
-  const found = report(lenet5, '--hardware', 'edge_tpu', '--training', '--leave-room-above', '--batch', '2');
+  const found = report(lenet5, '--hardware', 'edge_tpu', '--training', '--correct', 'leave_room_above', '--batch', '2');
   const sums = {};
   for (const layer of found.layers) {
     sums[layer.role] = (sums[layer.role] ?? 0) + layer.macs;

@@ -34,7 +34,8 @@ const inline = JSON.parse(readFileSync(join(top, 'examples/hardware/fusemax.json
 const variants = [
   {},
   { hardware: 'edge_tpu', batch: 4, optimizer: 'adam', precision: 'mixed_bf16', update: 'immediate' },
-  { hardware: inline, capacity_bytes: 3e9, batch: 2, optimizer: 'momentum', batch_norm: 'frozen', micro_batches: 4, clip_norm: 1 },
+  { hardware: 'edge_tpu_like', batch: 2, objective: 'edp', access_energy: 'lstp_22nm', corrections: ['leave_room_above'] },
+  { hardware: inline, widths: 'tensors', precision: 'bf16', factor_limit: 5, capacity_bytes: 3e9, batch: 2, optimizer: 'momentum', batch_norm: 'frozen', micro_batches: 4, clip_norm: 1 },
 ];
 
 test('there are examples', () => assert.ok(examples.length >= 7, examples.join()));

@@ -33,7 +33,9 @@ TEST(Settings, ReadBackWhatTheyWrite) {
       R"("clip_norm":1.0,"micro_batches":4,"loss":"mse","output":"y",)"
       R"("precision":{"parameters":"bf16","master_weights":true},"update":"immediate",)"
       R"("batch_norm":"frozen","assume_batch_norm":true,"train":["a*"],"freeze":["b"],"unsupported":"pass","last_layers":2,)"
-      R"("biases_only":true,"lora_rank":8,"recompute":["c"]})";
+      R"("biases_only":true,"lora_rank":8,"recompute":["c"],"widths":"tensors",)"
+      R"("mapping":[{"name":"default","spatial_mapping":{"D1":["K, 8"]}}],"objective":"edp","factor_limit":4,)"
+      R"("corrections":["hold_floors","leave_room_above"],"access_energy":"hp_22nm"})";
   Settings s = parse_settings(text);
   EXPECT_EQ(s.capacity_bytes, 5);
   EXPECT_EQ(s.dims.at("n"), 7);
@@ -41,6 +43,9 @@ TEST(Settings, ReadBackWhatTheyWrite) {
   EXPECT_EQ(s.precision.parameters, DType::bfloat16);
   EXPECT_EQ(s.precision.gradients, DType::undefined);
   EXPECT_TRUE(s.precision.master_weights && s.update_immediately && s.training.frozen_batch_norm);
+  EXPECT_TRUE(s.tensor_widths && s.cost.hold_floors && s.cost.leave_room_above && !s.cost.add_half_shared);
+  EXPECT_EQ(s.cost.objective, Objective::edp);
+  EXPECT_EQ(s.cost.factor_limit, 4);
   EXPECT_EQ(to_json(s).dump(), text);
   EXPECT_EQ(to_json(parse_settings("")).dump(), to_json(parse_settings("{}")).dump());
 }
@@ -52,6 +57,12 @@ TEST(Settings, ReportEveryProblemAtOnce) {
   for (const Diagnostic& d : problems) fields.push_back(d.node);
   EXPECT_EQ(fields, (std::vector<std::string>{"batch", "dims.n", "optimizer", "precision.parameters", "precision.x",
                                               "train", "colour"}));
+  fields.clear();
+  for (const Diagnostic& d : refused(R"({"widths":8,"mapping":{},"objective":"area","factor_limit":11,)"
+                                     R"("corrections":["every"],"access_energy":"hp_7nm"})"))
+    fields.push_back(d.node);
+  EXPECT_EQ(fields, (std::vector<std::string>{"widths", "mapping", "objective", "factor_limit", "corrections",
+                                              "access_energy"}));
   EXPECT_EQ(refused("[1]").size(), 1u);
   EXPECT_EQ(refused("{").size(), 1u);
   EXPECT_EQ(refused(R"({"batch":1e300,"capacity_bytes":-1})").size(), 2u);
@@ -151,7 +162,7 @@ TEST(Session, LargestBatchIsTheLastThatFits) {
 // Two cycles and pJ computed here from the definition: ResNet-18's SGD step reads and writes each parameter once.
 TEST(Session, StepBoundOfResNet18) {
   Session session = open_example("resnet18");
-  Json report = session.analyze(parse_settings(R"({"hardware":"edge_tpu"})"));
+  Json report = session.analyze(parse_settings(R"({"hardware":"edge_tpu","widths":"tensors"})"));
   double parameters = 4.0 * 11689512, statistics = 4.0 * 2 * 4800, input = 4.0 * 3 * 224 * 224;
   // Read and write of parameters and running statistics; input, label (8), learning rate (4), loss (4).
   double bytes = 2 * parameters + 2 * statistics + input + 8 + 4 + 4;
@@ -163,6 +174,11 @@ TEST(Session, StepBoundOfResNet18) {
   double macs = report["training"]["macs"]["total"], vectors = 0;
   for (const Json& layer : report["layers"]) vectors += layer["operations"].get<double>();
   EXPECT_NEAR(report["bounds"]["compute_pj"].get<double>(), 0.04 * (macs + vectors), 1);
+  // On a datapath of 8 bits all but statistics, label and learning rate are bytes; memory stays as it is stored.
+  Json narrow = session.analyze(parse_settings(R"({"hardware":"edge_tpu"})"));
+  EXPECT_EQ(narrow["bounds"]["traffic_bytes"].get<double>(),
+            2 * parameters / 4 + 2 * statistics + input / 4 + 8 + 4 + 1);
+  EXPECT_EQ(narrow["memory"], report["memory"]);
 }
 
 TEST(Session, WithoutHardwareThereAreNoBounds) {

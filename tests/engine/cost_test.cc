@@ -105,7 +105,7 @@ TEST(Bounds, UnitsByHand) {
   std::vector<Work> all = works(s.graph);
   // MatMul: 8 x 16 x 4 = 512 MACs on 64 units; x 512 B, w 256 B, h 128 B over 4 B a cycle; the cheaper access of DRAM
   // costs 320 pJ / 32 bit = 10 pJ a bit.
-  Bound matmul = unit_bound(s.graph, all[0], a, Precision{});
+  Bound matmul = unit_bound(s.graph, s.graph.units[0], all[0], a, Precision{});
   EXPECT_EQ(matmul.compute_cycles, 8);
   EXPECT_EQ(matmul.traffic_bytes, 896);
   EXPECT_EQ(matmul.traffic_cycles, 224);
@@ -114,16 +114,16 @@ TEST(Bounds, UnitsByHand) {
   EXPECT_EQ(matmul.traffic_energy, 896 * 8 * 10);
   EXPECT_EQ(matmul.energy(), 256 + 71680);
   // Relu: 32 operations on 2 x 32 + 16 = 80 units, the cheapest at 0.25 pJ; 128 B in and 128 B out.
-  Bound relu = unit_bound(s.graph, all[1], a, Precision{});
+  Bound relu = unit_bound(s.graph, s.graph.units[1], all[1], a, Precision{});
   EXPECT_EQ(relu.compute_cycles, 0.4);
   EXPECT_EQ(relu.compute_energy, 8);
   EXPECT_EQ(relu.traffic_bytes, 256);
   // Weight gradient: the same 512 MACs; x 512 B, y 128 B, g 256 B, x transposed stays inside.
-  Bound gradient = unit_bound(s.graph, all[2], a, Precision{});
+  Bound gradient = unit_bound(s.graph, s.graph.units[2], all[2], a, Precision{});
   EXPECT_EQ(gradient.compute_cycles, 8);
   EXPECT_EQ(gradient.traffic_bytes, 896);
   // Update: 3 x 64 operations; m, g, w in, m', w' out, 256 B each, lr 4 B.
-  Bound update = unit_bound(s.graph, all[3], a, Precision{});
+  Bound update = unit_bound(s.graph, s.graph.units[3], all[3], a, Precision{});
   EXPECT_EQ(update.compute_cycles, 192.0 / 80);
   EXPECT_EQ(update.traffic_bytes, 5 * 256 + 4);
 }
@@ -154,13 +154,13 @@ TEST(Bounds, PrecisionSetsTheBytes) {
   Step s;
   std::vector<Work> all = works(s.graph);
   Precision half = precision_named("fp16").value();
-  EXPECT_EQ(unit_bound(s.graph, all[0], hardware(), half).traffic_bytes, 448);
+  EXPECT_EQ(unit_bound(s.graph, s.graph.units[0], all[0], hardware(), half).traffic_bytes, 448);
   // Mixed: x, w, y 2 B; m and m' 4 B; w as fp32 in (256 B, the working copy follows), fp32 and working copy out; lr 4
   // B.
   Precision mixed = precision_named("mixed_bf16").value();
   EXPECT_EQ(total_bound(s.graph, all, hardware(), mixed).traffic_bytes, 256 + 256 + 256 + 4 + 64 + (256 + 128) + 256);
   // The update alone: m 256, g 128, w 256, lr 4 in; m' 256, w' 256 + 128 out.
-  EXPECT_EQ(unit_bound(s.graph, all[3], hardware(), mixed).traffic_bytes, 256 + 128 + 256 + 4 + 256 + 384);
+  EXPECT_EQ(unit_bound(s.graph, s.graph.units[3], all[3], hardware(), mixed).traffic_bytes, 256 + 128 + 256 + 4 + 256 + 384);
 }
 
 TEST(Bounds, SelectedRowsOnly) {
@@ -173,7 +173,7 @@ TEST(Bounds, SelectedRowsOnly) {
   s.graph.outputs.push_back(rows);
   std::vector<Work> all = works(s.graph);
   // 3 rows of 64 B in and out, 3 indices of 8 B.
-  EXPECT_EQ(unit_bound(s.graph, all.back(), hardware(), Precision{}).traffic_bytes, 192 + 24 + 192);
+  EXPECT_EQ(unit_bound(s.graph, s.graph.units.back(), all.back(), hardware(), Precision{}).traffic_bytes, 192 + 24 + 192);
   EXPECT_EQ(total_bound(s.graph, {all.back()}, hardware(), Precision{}).traffic_bytes, 192 + 24 + 192);
 }
 
@@ -188,8 +188,8 @@ TEST(Bounds, TotalIsBelowTheSumOfItsUnits) {
   Accelerator a = hardware();
   std::vector<Work> all = works(s.graph);
   double cycles = 0, energy = 0, bytes = 0;
-  for (const Work& work : all) {
-    Bound bound = unit_bound(s.graph, work, a, Precision{});
+  for (size_t u = 0; u < all.size(); ++u) {
+    Bound bound = unit_bound(s.graph, s.graph.units[u], all[u], a, Precision{});
     cycles += bound.cycles();
     energy += bound.energy();
     bytes += static_cast<double>(bound.traffic_bytes);

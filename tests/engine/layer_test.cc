@@ -116,17 +116,53 @@ TEST(Layer, ProductsOfMatrices) {
 
 TEST(Layer, NameOperatorAndPrecision) {
   Contraction gemm("Gemm", {{7, 5}, {5, 3}, {7, 3}});
-  LayerPrecision precision;
-  precision.weight = 4;
-  precision.partial = 32;
-  precision.output = 16;
+  gemm.graph.tensors[1].kind = TensorKind::parameter;
+  Precision precision;
+  precision.parameters = DType::bfloat16;
   Layer layer = layer_of(gemm.graph, gemm.units[0], precision).value();
   EXPECT_EQ(layer.name, "the_node");
   EXPECT_EQ(layer.op, "Gemm");
+  EXPECT_EQ(layer.operands[0].bits, 32);  // as the model
+  EXPECT_EQ(layer.operands[1].bits, 16);
+  EXPECT_EQ(layer.operands[1].dtype, DType::float32);
+  EXPECT_EQ(layer.output().bits, 32);
   EXPECT_EQ(layer.partial_bits, 32);
-  EXPECT_EQ(layer.operands[1].bits, 4);
-  EXPECT_EQ(layer.output().bits, 16);
   EXPECT_EQ(layer.macs(), 105);
+  // The gradient of a parameter has a type of its own, and its incomplete sums have twice the width.
+  precision.gradients = DType::float16;
+  layer = layer_of(gemm.graph, gemm.units[2], precision).value();
+  EXPECT_EQ(layer.operands[0].bits, 32);
+  EXPECT_EQ(layer.output().bits, 16);
+  EXPECT_EQ(layer.partial_bits, 32);
+  layer = layer_of(gemm.graph, gemm.units[2]).value();  // ZigZag's
+  EXPECT_EQ(layer.output().bits, 8);
+  EXPECT_EQ(layer.partial_bits, 16);
+}
+
+// "I W O" of those operands that are read or written across their stored layout, in the three roles.
+TEST(Layer, GradientsReadWhatForwardStored) {
+  auto crossed = [](const Contraction& c, size_t role) {
+    std::string names;
+    Layer layer = layer_of(c.graph, c.units[role]).value();
+    for (const LayerOperand& operand : layer.operands)
+      if (operand.transposed) names += operand.name;
+    return names;
+  };
+  auto roles = [&](const Contraction& c) { return crossed(c, 0) + "," + crossed(c, 1) + "," + crossed(c, 2); };
+  // y = x w; dx = dy w^T; dw = x^T dy.
+  EXPECT_EQ(roles(Contraction("MatMul", {{7, 5}, {5, 3}, {7, 3}})), ",W,I");
+  EXPECT_EQ(roles(Contraction("Gemm", {{7, 5}, {5, 3}, {7, 3}})), ",W,I");
+  // A linear layer of PyTorch: y = x w^T; dx = dy w; dw = dy^T x is written as its transpose.
+  EXPECT_EQ(roles(Contraction("Gemm", {{7, 5}, {3, 5}, {7, 3}}, {Attribute{"transB", int64_t{1}}})), "W,,IO");
+  EXPECT_EQ(roles(Contraction("Gemm", {{5, 7}, {5, 3}, {7, 3}}, {Attribute{"transA", int64_t{1}}})), "I,WO,");
+  EXPECT_EQ(roles(Contraction("Einsum", {{7, 5}, {5, 3}, {7, 3}}, {Attribute{"equation", std::string("dc,ck->dk")}})), ",W,I");
+  EXPECT_EQ(roles(Contraction("Einsum", {{5, 7}, {3, 5}, {3, 7}}, {Attribute{"equation", std::string("cd,kc->kd")}})),
+            "IWO,IO,WO");
+  EXPECT_EQ(roles(Contraction("Einsum", {{2, 7, 5}, {2, 3, 5}, {2, 7, 3}},
+                              {Attribute{"equation", std::string("bdc,bkc->bdk")}})),
+            "W,,IO");
+  // A convolution's weight is [K, C]; its gradient is a convolution over swapped axes.
+  EXPECT_EQ(roles(Contraction("Conv", {{1, 2, 5, 5}, {3, 2, 3, 3}, {1, 3, 3, 3}})), ",W,IWO");
 }
 
 TEST(Layer, UnitsThatAreNoContractionHaveNone) {

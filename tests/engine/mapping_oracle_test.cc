@@ -192,6 +192,7 @@ TEST(ZigZagGradients, OfAProductAreItsOwnGemms) {
   auto tensor = [&](const char* name, Shape shape) {
     Tensor t;
     t.name = name;
+    t.dtype = DType::float32;
     t.shape = std::move(shape);
     return graph.add(std::move(t));
   };

@@ -184,6 +184,9 @@ CostOptions random_options(Random& random) {
   options.hold_floors = random.chance(30);
   options.add_half_shared = random.chance(30);
   options.leave_room_above = random.chance(30);
+  options.count_all_traffic = random.chance(30);
+  options.count_partial_words = random.chance(30);
+  options.count_uneven_tiles = random.chance(30);
   return options;
 }
 

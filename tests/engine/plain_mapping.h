@@ -179,6 +179,14 @@ class Mapping {
     for (int loop : layer_.operands[o].loops)
       product = {product.over * extent[loop].over, product.under * extent[loop].under};
     for (const WindowedAxis& w : layer_.operands[o].windows) {
+      if (options_.count_uneven_tiles) {
+        Fraction a = extent[w.point], b = extent[w.tap];
+        int64_t g = std::gcd(w.stride, w.dilation), parts = a.under * b.under;
+        int64_t span = a.over * b.over -
+                       std::max<int64_t>(0, b.over - w.stride / g * b.under) * (a.over - w.dilation / g * a.under);
+        product = {product.over * std::min(span, w.size * parts), product.under * parts};
+        continue;
+      }
       int64_t a = extent[w.point].over / extent[w.point].under, b = extent[w.tap].over / extent[w.tap].under;
       int64_t g = std::gcd(w.stride, w.dilation);
       int64_t span = a * b - std::max<int64_t>(0, b - w.stride / g) * (a - w.dilation / g);
@@ -186,26 +194,27 @@ class Mapping {
     }
     return product;
   }
+  double rounded(double count) const { return options_.count_uneven_tiles ? count : std::nearbyint(count); }
   // What one instance of the operand's memory at `level` holds when the loops before `end` run below it.
   Fraction exactly_held(size_t o, int level, size_t end, bool whole) const {
     std::vector<Fraction> extent(layer_.loops.size());
     for (const SpatialLoop& s : spatial_)
       if (below(o, level, s)) {
-        Fraction by = whole ? Fraction{s.whole, 1} : s.fractional;
+        Fraction by = whole && !options_.count_uneven_tiles ? Fraction{s.whole, 1} : s.fractional;
         extent[s.loop] = {extent[s.loop].over * by.over, extent[s.loop].under * by.under};
       }
     for (size_t i = 0; i < end; ++i) extent[order_[i].loop] = extent[order_[i].loop].times(order_[i].size);
     return elements(o, extent);
   }
   double held(size_t o, int level, size_t end, bool whole) const {
-    return std::nearbyint(exactly_held(o, level, end, whole).value());
+    return rounded(exactly_held(o, level, end, whole).value());
   }
   // Elements that differ between the instances at `level`.
   double unique(size_t o, int level, bool whole) const {
     std::vector<Fraction> extent(layer_.loops.size());
     for (const SpatialLoop& s : spatial_)
       if (!below(o, level, s)) {
-        Fraction by = whole ? Fraction{s.whole, 1} : s.fractional;
+        Fraction by = whole && !options_.count_uneven_tiles ? Fraction{s.whole, 1} : s.fractional;
         extent[s.loop] = {extent[s.loop].over * by.over, extent[s.loop].under * by.under};
       }
     return elements(o, extent).value();
@@ -214,7 +223,7 @@ class Mapping {
     double product = 1;
     for (const SpatialLoop& s : spatial_)
       if (!below(o, level, s)) product *= s.fractional.value();
-    return std::nearbyint(product);
+    return rounded(product);
   }
   double product(size_t from, size_t to) const {
     double p = 1;
@@ -333,7 +342,7 @@ class Mapping {
   }
   double upper_amount(size_t o, size_t link, bool whole) const {
     double ratio = unique(o, static_cast<int>(link) - 1, whole) / unique(o, static_cast<int>(link), whole);
-    return amount(o, link, whole) * std::nearbyint(ratio);
+    return amount(o, link, whole) * rounded(ratio);
   }
 
   const Port& port(int memory, size_t o, const char* direction) const {
@@ -345,7 +354,8 @@ class Mapping {
 
   double accesses(double amount, double bits, const Port& port, double count, double instances) const {
     double low = static_cast<double>(port.bandwidth_min), high = static_cast<double>(port.bandwidth_max);
-    return std::floor(std::ceil(amount * bits / low) * (low / high) * count * instances);
+    double words = std::ceil(amount * bits / low) * (low / high) * count * instances;
+    return options_.count_partial_words ? words : std::floor(words);
   }
 
   void energy(Cost& result) const {
@@ -528,10 +538,10 @@ class Mapping {
         double bandwidth = static_cast<double>(core_.memories[m].ports[p].bandwidth_max), used = 0;
         std::vector<Flow*> once;
         for (Flow& f : ports[m][p]) {
-          if (f.returns()) continue;
+          if (f.returns() && !options_.count_all_traffic) continue;
           if (f.count > 1) {
-            used += std::floor(f.bits / f.period);
-          } else {
+            used += options_.count_all_traffic ? f.bits / f.period : std::floor(f.bits / f.period);
+          } else if (!f.returns()) {
             once.push_back(&f);
           }
         }

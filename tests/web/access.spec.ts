@@ -1,7 +1,7 @@
 // For everyone: axe in both themes, the keyboard alone, a narrow screen, the look.
 import AxeBuilder from "@axe-core/playwright";
 import { type Page } from "@playwright/test";
-import { expect, example, open, pick, settled, test } from "./site";
+import { expect, example, hardware, open, pick, settled, test } from "./site";
 
 async function axe(page: Page) {
   const { violations } = await new AxeBuilder({ page }).analyze();
@@ -16,6 +16,12 @@ for (const colorScheme of ["light", "dark"] as const) {
     await page.getByText("More settings").click();
     await page.locator(".menu > summary").click();
     await page.locator(".layers tbody tr").nth(3).click();
+    await axe(page);
+    await hardware(page, "edge_tpu_like");
+    await page.getByText("How time and energy are counted").click();
+    await page.getByLabel("Search layers").fill("conv");
+    await page.locator(".layers tbody tr").first().click();
+    await page.getByText("Operands by memory level").click();
     await axe(page);
     await page.getByRole("button", { name: "Share" }).click();
     await expect(page.getByTestId("share-status")).toContainText("characters");
@@ -123,6 +129,13 @@ test("400 pixels are enough, without scrolling sideways", async ({ browser }) =>
   await page.getByText("More settings").click();
   await page.locator(".layers tbody tr").nth(3).click();
   expect(await width()).toBe(400);
+  await hardware(page, "edge_tpu_like");
+  await page.getByText("How time and energy are counted").click();
+  await page.getByLabel("Search layers").fill("conv");
+  await page.locator(".layers tbody tr").first().click();
+  await page.getByText("Operands by memory level").click();
+  expect(await width()).toBe(400);
+  await page.getByLabel("Search layers").fill("");
   await example(page, "gpt2_small");
   await settled(page);
   expect(await width()).toBe(400);

@@ -44,7 +44,7 @@ test("a 3 GB file opens through the file picker in a few megabytes of memory", a
     await expect(page.getByTestId("headline")).toContainText("lenet5");
     await settled(page);
     const began = Date.now();
-    await page.getByLabel("Model, hardware or .monet.json file").setInputFiles(path);
+    await page.getByLabel("Model, hardware, mapping or .monet.json file").setInputFiles(path);
     await expect(page.getByTestId("headline")).toContainText("sparse", { timeout: 60_000 });
     await settled(page);
     const total = Date.now() - began;

@@ -63,9 +63,14 @@ export async function example(page: Page, name: string) {
   await settled(page);
 }
 
+export async function hardware(page: Page, name: string) {
+  await page.getByLabel("Hardware", { exact: true }).selectOption(name);
+  await settled(page);
+}
+
 export const pick = (page: Page, name: string, bytes: Buffer) =>
   page
-    .getByLabel("Model, hardware or .monet.json file")
+    .getByLabel("Model, hardware, mapping or .monet.json file")
     .setInputFiles({ name, mimeType: "application/octet-stream", buffer: bytes });
 
 // Drops a file on the page as a user's drag does.

@@ -4,7 +4,7 @@ import { batch, computed, effect, signal } from "@preact/signals";
 import first from "../first.json";
 import { EngineClient } from "./engine/client";
 import type { Model, Reading, Task } from "./engine/messages";
-import type { Diagnostic, Layer, Preset, Report, Settings } from "./engine/report";
+import type { Diagnostic, Layer, MappingEntry, Preset, Report, Settings } from "./engine/report";
 import { exactBytes, integer } from "./format";
 import {
   address,
@@ -298,13 +298,26 @@ let waiting: SharedState | null = null; // a settings link whose model the reade
 
 const extension = (name: string) => /\.[^.]*$/.exec(name.toLowerCase())?.[0] ?? "";
 
+const mappingFields = ["spatial_mapping", "memory_operand_links", "temporal_ordering", "core_allocation"];
+
+// A list of which any entry maps something; what else is in it the engine checks.
+const isMapping = (json: unknown): json is MappingEntry[] =>
+  Array.isArray(json) &&
+  json.some((entry) => typeof entry === "object" && entry !== null && mappingFields.some((field) => field in entry));
+
 async function openText(file: File): Promise<void> {
   const text = await file.text();
   const json: unknown = extension(file.name) === ".json" ? JSON.parse(text) : (await import("yaml")).parse(text);
   const shared = await decodeFile(json);
   if (shared) return openShared(shared, false);
+  if (isMapping(json)) {
+    failure.value = null;
+    if ((settings.value.hardware ?? "none") === "none")
+      notice.value = `${file.name} is kept: choose a hardware with one compute core to use it.`;
+    return change({ mapping: json });
+  }
   if (typeof json !== "object" || json === null || Array.isArray(json))
-    throw new Error("it holds no hardware description");
+    throw new Error("it holds neither a hardware description nor a mapping");
   failure.value = null;
   change({ hardware: { name: file.name.replace(/\.[^.]*$/, ""), ...json } });
 }
@@ -316,7 +329,7 @@ export function openFiles(files: FileList | null | undefined) {
   if (file) void openFile(file);
 }
 
-// A model, a hardware description (JSON or YAML), or a .monet.json.
+// A model, a hardware description or a mapping (JSON or YAML), or a .monet.json.
 async function openFile(file: File) {
   if (![".json", ".yaml", ".yml"].includes(extension(file.name))) {
     const kept = waiting?.model && "name" in waiting.model && waiting.model.name === file.name ? waiting : null;
@@ -334,7 +347,10 @@ async function openFile(file: File) {
     failure.value = {
       title: `${file.name} could not be read`,
       errors: [
-        problem(reasonOf(error), "Drop an ONNX model, a hardware description as JSON or YAML, or a .monet.json file."),
+        problem(
+          reasonOf(error),
+          "Drop an ONNX model, a hardware description or a mapping as JSON or YAML, or a .monet.json file.",
+        ),
       ],
     };
   }

@@ -8,6 +8,7 @@ export interface Part {
   value: number;
   paint: string; // class that fills
   text: string; // value as shown
+  exact?: string | undefined; // as a tooltip, where the text is rounded
 }
 
 // One bar of the parts, left to right.
@@ -87,6 +88,61 @@ export function GroupedBars({ rows, label }: { rows: BarRow[]; label: string }) 
             ))}
           </g>
         ))}
+    </Chart>
+  );
+}
+
+export interface StackedRow {
+  label: string;
+  parts: Part[];
+  text: string; // the sum as shown
+  mark?: { value: number; text: string };
+}
+
+// Bars of parts on one scale, each with its sum at its end and, where given, a mark on the way to it.
+export function StackedRows({ rows, label }: { rows: StackedRow[]; label: string }) {
+  const said = rows.map(
+    ({ label, text, parts, mark }) =>
+      `${label} ${text}: ${parts.map((part) => `${part.label} ${part.text}`).join(", ")}${mark ? `, ${mark.text}` : ""}`,
+  );
+  const [box, width] = useWidth(380);
+  const bar = 16;
+  const heading = 20;
+  const each = heading + bar + 10;
+  const room = 100; // for the sum at the bar's end
+  const ends = rows.map(({ parts, mark }) => Math.max(sum(parts, ({ value }) => value), mark?.value ?? 0));
+  const scale = scaleLinear([0, max(ends) || 1], [0, Math.max(20, width - room)]);
+  return (
+    <Chart box={box} width={width} height={rows.length * each} label={`${label}. ${said.join("; ")}`}>
+      {rows.map(({ label, parts, text, mark }, at) => {
+        let before = 0;
+        return (
+          <g key={label} transform={`translate(0 ${at * each})`}>
+            <text class="row-label" y="14">
+              {label}
+            </text>
+            <g transform={`translate(0 ${heading})`}>
+              {parts.map((part) => {
+                const x = scale(before);
+                before += part.value;
+                return (
+                  <rect key={part.label} class={part.paint} x={x} width={scale(part.value)} height={bar}>
+                    <title>{`${part.label}: ${part.text}`}</title>
+                  </rect>
+                );
+              })}
+              {mark && (
+                <line class="mark" x1={scale(mark.value)} x2={scale(mark.value)} y1="-3" y2={bar + 3}>
+                  <title>{mark.text}</title>
+                </line>
+              )}
+              <text class="value" x={scale(ends[at]!) + 6} y={bar - 4}>
+                {text}
+              </text>
+            </g>
+          </g>
+        );
+      })}
     </Chart>
   );
 }

@@ -110,7 +110,7 @@ export function Timeline({ report }: { report: Report }) {
           viewBox={`0 0 ${width} ${height}`}
           width={width}
           height={height}
-          tabIndex={0}
+          tabindex={0}
           role="slider"
           aria-label="Memory over the step, layer by layer: arrow keys move, Enter selects the layer"
           aria-orientation="horizontal"

@@ -17,6 +17,20 @@ export interface PrecisionPerClass {
   master_weights: boolean;
 }
 
+export type Objective = "latency" | "energy" | "edp";
+
+// Where the corrected model leaves ZigZag's (engine/cost/layer_cost.h).
+export const corrections = ["hold_floors", "add_half_shared", "leave_room_above"] as const;
+export type Correction = (typeof corrections)[number];
+
+// An entry of a ZigZag or Stream mapping file.
+export interface MappingEntry {
+  name?: string;
+  spatial_mapping?: Record<string, string[]>;
+  memory_operand_links?: Record<string, string>;
+  temporal_ordering?: unknown[];
+}
+
 // As `analyze` takes them; what is absent takes the engine's default.
 export interface Settings {
   hardware?: string | Record<string, unknown>;
@@ -40,6 +54,12 @@ export interface Settings {
   biases_only?: boolean;
   lora_rank?: number | null;
   recompute?: string[];
+  widths?: string; // of operands when time and energy are counted: the datapath's or the tensors'
+  mapping?: MappingEntry[] | null;
+  objective?: Objective;
+  factor_limit?: number; // temporal loops tried per layer
+  corrections?: Correction[];
+  access_energy?: string;
 }
 
 export const phases = ["forward", "loss", "backward", "optimizer", "recompute"] as const;
@@ -74,14 +94,26 @@ export interface Dim {
   defaulted: boolean;
 }
 
-export interface PhaseCost {
-  latency_cycles: number;
+export interface LevelEnergy {
+  level: string; // "compute", or a memory
   energy_pj: number;
 }
 
+export interface PhaseCost {
+  latency_cycles: number;
+  energy_pj: number;
+  levels?: LevelEnergy[]; // of a modelled cost
+}
+
+// What contractions do for their operator: the same loop nest with another operand as output.
+export const roles = ["forward", "input_gradient", "weight_gradient"] as const;
+export type Role = (typeof roles)[number];
+
+// Modelled on an accelerator with one compute core, unit after unit; on others a lower bound.
 export interface Cost extends PhaseCost {
   bound: boolean;
   phases: Partial<Record<Phase, PhaseCost>>;
+  utilisation?: Partial<Record<Role, number>>; // multiply-accumulates / (PEs × cycles)
 }
 
 export interface Bound {
@@ -101,16 +133,76 @@ export interface Layer {
   origin: number | null;
   shape: number[];
   loops: { dim: string; size: number }[];
+  transposed: string[]; // operands read or written across their stored layout
   macs: number;
   operations: number;
   bytes: number;
   parameter_bytes: number;
   saved_bytes: number;
   nodes: number;
-  latency_cycles: number | null;
+  rule: "nothing" | "mapping" | "vector" | "bound" | null; // how it was costed
+  latency_cycles: number | null; // a lower bound where the rule is one
   energy_pj: number | null;
-  bound_by: "compute" | "traffic" | "nothing" | null;
+  bound_by: string | null; // compute, traffic, loading, nothing, or the memory that is waited for
+  bound_cycles: number | null; // the lower bounds beside
+  bound_energy_pj: number | null;
+  utilisation: number | null; // of the PEs, by multiply-accumulates
+  mapping: number | null; // index into the report's mappings
+  levels: LevelEnergy[];
   reads: number[];
+}
+
+export interface SizedLoop {
+  loop: string;
+  size: number;
+}
+
+export interface Unrolling {
+  loop: string;
+  dimension: string; // of the array
+  units: number;
+}
+
+// An operand in one memory.
+export interface MappedLevel {
+  memory: string;
+  spatial: Unrolling[];
+  temporal: SizedLoop[]; // innermost first; those of all levels, lowest first, are the mapping's order
+  bits: number; // held by one instance
+  double_buffered: boolean;
+  reads_to_low: number; // accesses in full words, of all instances
+  writes_by_low: number;
+  reads_to_high: number;
+  writes_by_high: number;
+  energy_pj: number;
+}
+
+export interface MappedOperand {
+  name: string;
+  memory_operand: string;
+  bits: number; // of an element
+  levels: MappedLevel[]; // lowest first
+}
+
+// How a contraction runs on the core, shared by equal layers. cycles = temporal_cycles + stall + onload + offload.
+export interface Mapping {
+  loops: SizedLoop[]; // the layer's
+  macs: number;
+  cycles: number;
+  ideal_cycles: number;
+  temporal_cycles: number;
+  stall: number;
+  stalls: { memory: string; port: string; cycles: number }[]; // side by side: the longest counts
+  onload: number;
+  offload: number;
+  utilisation: number;
+  spatial_utilisation: number;
+  energy_pj: number;
+  mac_energy_pj: number;
+  orders: number; // tried
+  spatial: Unrolling[];
+  order: SizedLoop[]; // innermost first
+  operands: MappedOperand[];
 }
 
 export interface SavedTensor {
@@ -168,6 +260,8 @@ export interface Hardware {
   offchip_pj_per_bit: number;
   offchip_bytes: number;
   onchip_bytes: number;
+  compute_core: string | null; // the one core that runs contractions; null where there are several
+  pes: number | null; // of that core
 }
 
 export interface Report {
@@ -193,11 +287,12 @@ export interface Report {
   step: Cost | null;
   memory: Memory;
   layers: Layer[];
+  mappings: Mapping[];
   schedule: null;
   fusion: null;
   checkpointing: null;
   exploration: null;
-  bounds: (Bound & { limited_by: "compute" | "traffic"; inference: Bound }) | null;
+  bounds: (Bound & { limited_by: "compute" | "traffic"; inference: Bound; below_roof: number[] }) | null;
   warnings: Diagnostic[];
 }
 

@@ -3,12 +3,15 @@ import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { bytes, integer, percent } from "../format";
 import { openFiles, report, selected, shown, source, stale } from "../state";
+import { Costs } from "./costs";
 import { Header } from "./header";
-import { LayerPanel, LayerTable, SavedTensors } from "./layers";
+import { LayerPanel } from "./layer_panel";
+import { LayerTable } from "./layer_table";
 import { Failures, Notice, Progress, Warnings } from "./messages";
+import { SavedTensors } from "./saved_tensors";
 import { SettingsPanel } from "./settings";
 import { Share } from "./share";
-import { Bounds, Headline, Summary } from "./summary";
+import { Headline, Summary } from "./summary";
 
 const dragging = signal(false);
 export const update = signal<(() => void) | null>(null); // a newer version of the site is ready
@@ -94,7 +97,7 @@ export function App() {
               <Headline report={now} />
               {!now.training && <Warnings />}
               <Summary report={now} />
-              <Bounds report={now} />
+              <Costs report={now} />
               <div class={selected.value ? "layers-row with-panel" : "layers-row"}>
                 <LayerTable report={now} />
                 <LayerPanel report={now} />
@@ -120,7 +123,9 @@ export function App() {
         </p>
       </footer>
       <Share />
-      {dragging.value && <div class="drop-zone">Drop an ONNX model, a hardware description or a .monet.json file</div>}
+      {dragging.value && (
+        <div class="drop-zone">Drop an ONNX model, a hardware description, a mapping or a .monet.json file</div>
+      )}
     </>
   );
 }

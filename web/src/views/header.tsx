@@ -2,9 +2,9 @@
 import { signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { save, stem } from "../files";
+import { layersCsv } from "../layer_csv";
 import { examples, openExample, shown, source, trainingGraph } from "../state";
 import { FilePicker } from "./file_picker";
-import { layersCsv } from "./layers";
 import { sharing } from "./share";
 
 type Theme = "light" | "dark";
@@ -87,7 +87,11 @@ export function Header() {
         </div>
       </div>
       <div class="actions">
-        <FilePicker picker={picker} label="Model, hardware or .monet.json file" accept=".onnx,.json,.yaml,.yml" />
+        <FilePicker
+          picker={picker}
+          label="Model, hardware, mapping or .monet.json file"
+          accept=".onnx,.json,.yaml,.yml"
+        />
         <button type="button" class="primary" onClick={() => picker.current?.click()}>
           Open model…
         </button>

@@ -1,18 +1,11 @@
 // The settings: every change is analysed after a moment.
-import type { ComponentChildren } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useRef } from "preact/hooks";
 import type { Dtype, PrecisionPerClass, Settings } from "../engine/report";
 import { bytes, exactBytes, parseBytes, words } from "../format";
 import { change, presets, report, settings, source } from "../state";
+import { CostSettings } from "./cost_settings";
+import { options, readAmount, readCount, Select, Text } from "./fields";
 import { FilePicker } from "./file_picker";
-
-interface Option {
-  value: string;
-  label: string;
-}
-
-const options = (labels: Record<string, string>): Option[] =>
-  Object.entries(labels).map(([value, label]) => ({ value, label }));
 
 const optimizers = options({
   sgd: "SGD",
@@ -47,111 +40,6 @@ const withoutGradient = options({
   pass: "Pass the gradient on unchanged",
 });
 const batchNorms = options({ batch: "Batch statistics", frozen: "Frozen running statistics" });
-
-function Field({
-  id,
-  label,
-  hint,
-  children,
-}: {
-  id: string;
-  label: string;
-  hint?: ComponentChildren;
-  children: ComponentChildren;
-}) {
-  return (
-    <div class="field">
-      <label for={id}>{label}</label>
-      {children}
-      {hint && <p class="hint">{hint}</p>}
-    </div>
-  );
-}
-
-function Select({
-  id,
-  label,
-  value,
-  list,
-  onChange,
-}: {
-  id: string;
-  label: string;
-  value: string;
-  list: Option[];
-  onChange(value: string): void;
-}) {
-  return (
-    <Field id={id} label={label}>
-      <select id={id} value={value} onChange={(event) => onChange(event.currentTarget.value)}>
-        {list.map((option) => (
-          <option key={option.value} value={option.value}>
-            {option.label}
-          </option>
-        ))}
-      </select>
-    </Field>
-  );
-}
-
-interface TextProps<T> {
-  id: string;
-  label: string;
-  value: T;
-  show(value: T): string;
-  read(text: string): T | undefined; // undefined: not valid
-  placeholder?: string;
-  hint?: ComponentChildren;
-  wrong: string;
-  numeric?: boolean;
-  onChange(value: T): void;
-}
-
-// A text whose value is taken while typing as soon as it is valid.
-function Text<T>({ id, label, value, show, read, placeholder, hint, wrong, numeric, onChange }: TextProps<T>) {
-  const [text, setText] = useState(show(value));
-  const own = useRef(value);
-  useEffect(() => {
-    // Changed from elsewhere (another model, a link): show that.
-    if (JSON.stringify(value) !== JSON.stringify(own.current)) setText(show(value));
-    own.current = value;
-  }, [value]);
-  const bad = read(text) === undefined;
-  return (
-    <Field id={id} label={label} hint={bad ? wrong : hint}>
-      <input
-        id={id}
-        type="text"
-        inputMode={numeric ? "numeric" : "text"}
-        autocomplete="off"
-        spellcheck={false}
-        value={text}
-        placeholder={placeholder}
-        aria-invalid={bad}
-        onInput={(event) => {
-          const next = event.currentTarget.value;
-          setText(next);
-          const parsed = read(next);
-          if (parsed === undefined || JSON.stringify(parsed) === JSON.stringify(own.current)) return;
-          own.current = parsed;
-          onChange(parsed);
-        }}
-      />
-    </Field>
-  );
-}
-
-const readCount = (text: string): number | null | undefined => {
-  if (text.trim() === "") return null;
-  const value = Number(text);
-  return Number.isInteger(value) && value >= 1 ? value : undefined;
-};
-
-const readAmount = (text: string): number | null | undefined => {
-  if (text.trim() === "") return null;
-  const value = Number(text);
-  return Number.isFinite(value) && value >= 0 ? value : undefined;
-};
 
 const readList = (text: string) =>
   text
@@ -343,6 +231,7 @@ export function SettingsPanel() {
         onChange={(optimizer) => change({ optimizer })}
       />
       <Precision />
+      <CostSettings />
       <details>
         <summary>More settings</summary>
         <Select
