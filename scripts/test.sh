@@ -6,7 +6,9 @@ source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 need "${BUILD_PACKAGES[@]}" "${NATIVE_PACKAGES[@]}" "${WASM_PACKAGES[@]}" "${TEST_PACKAGES[@]}"
 need_node
 
-build native monet training_export operator_export mapping_test mapping_oracle_test
+# Tests that take too long for slow builds: all their cases run in the native one.
+native_tests=(mapping_test mapping_oracle_test unit_cost_test)
+build native monet training_export operator_export "${native_tests[@]}"
 build wasm
 build asan engine_test import_fuzz descriptions_fuzz
 build_site
@@ -90,7 +92,7 @@ node_and_pages() {
 say "tests in Node and of the page begin beside the others; their results follow"
 node_and_pages >build/node_and_pages.log 2>&1 &
 second_lane=$!
-for program in mapping_test mapping_oracle_test; do
+for program in "${native_tests[@]}"; do
   google_tests native build/native/bin/$program
 done
 google_tests asan build/asan/bin/engine_test

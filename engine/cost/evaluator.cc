@@ -576,7 +576,9 @@ void MappingEvaluator::set_loads() {
         parts[o].alone += cycles;
       }
     }
-  auto after = [](const Parts& first, const Parts& second) {
+  auto after = [&](const Parts& first, const Parts& second) {
+    if (options_.add_half_shared)
+      return first.shared + second.shared + first.half + second.half + std::max(first.alone, second.alone);
     return first.shared + std::max(second.shared + second.half + second.alone, first.half + first.alone);
   };
   onload_ = std::min(after(parts[0], parts[1]), after(parts[1], parts[0]));

@@ -600,8 +600,9 @@ void mark_contraction_cores(Accelerator& accelerator, Findings& findings) {
 
 // Operands of vector work stream from a memory of the core or from off-chip.
 void check_vector_memories(const Accelerator& accelerator, Findings& findings) {
+  std::set<std::string> seen;  // cores of one type share a definition, which is reported once
   for (const Core& core : accelerator.cores) {
-    if (core.vector_memory.empty()) continue;
+    if (core.vector_memory.empty() || !seen.insert(core.name).second) continue;
     bool reads = false, writes = false;
     std::vector<const Core*> places = {&core};
     if (accelerator.offchip_core >= 0) places.push_back(&accelerator.cores[accelerator.offchip_core]);

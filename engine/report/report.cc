@@ -143,6 +143,19 @@ Json levels_json(const std::vector<LevelEnergy>& levels) {
   return list;
 }
 
+// Sums of several units list levels as they came; "compute" comes first, then the core's memories, lowest first, then
+// what only vector work passes.
+void put_in_order(std::vector<LevelEnergy>& levels, const Core& core) {
+  auto place = [&](const LevelEnergy& level) {
+    if (level.level == "compute") return size_t{0};
+    for (size_t m = 0; m < core.memories.size(); ++m)
+      if (core.memories[m].name == level.level) return m + 1;
+    return core.memories.size() + 1;
+  };
+  std::stable_sort(levels.begin(), levels.end(),
+                   [&](const LevelEnergy& a, const LevelEnergy& b) { return place(a) < place(b); });
+}
+
 // Units one after the other. Utilisation: multiply-accumulates / (PEs x cycles) of the contractions of each role.
 Json modelled_cost_json(const Graph& graph, const std::vector<Work>& works, const GraphCost& cost) {
   CostSum total;
@@ -162,18 +175,17 @@ Json modelled_cost_json(const Graph& graph, const std::vector<Work>& works, cons
     of.cycles += cycles;
   }
   Json phases = Json::object(), utilisation = Json::object();
+  put_in_order(total.levels, cost.core);
   for (Phase p : kAllPhases) {
-    const CostSum& sum = sums[static_cast<size_t>(p)];
+    CostSum& sum = sums[static_cast<size_t>(p)];
+    put_in_order(sum.levels, cost.core);
     if (sum.energy > 0)
-      phases[name(p)] = {{"latency_cycles", sum.cycles}, {"energy_pj", sum.energy}, {"levels", levels_json(sum.levels)}};
+      phases[name(p)] = {
+          {"latency_cycles", sum.cycles}, {"energy_pj", sum.energy}, {"levels", levels_json(sum.levels)}};
   }
   for (const auto& [role, of] : use) utilisation[name(role)] = of.cycles > 0 ? of.ideal / of.cycles : 0;
-  return {{"latency_cycles", total.cycles},
-          {"energy_pj", total.energy},
-          {"bound", false},
-          {"phases", phases},
-          {"levels", levels_json(total.levels)},
-          {"utilisation", utilisation}};
+  return {{"latency_cycles", total.cycles},      {"energy_pj", total.energy}, {"bound", false}, {"phases", phases},
+          {"levels", levels_json(total.levels)}, {"utilisation", utilisation}};
 }
 
 Json inference_json(const Results& r) {
@@ -195,7 +207,8 @@ Json bound_json(const Bound& b) {
           {"traffic_bytes", b.traffic_bytes}};
 }
 
-// Layers that the cost model gives fewer cycles than their bound (COST_MODEL section 2: ZigZag hides the first transfers).
+// Layers that the cost model gives fewer cycles than their bound (COST_MODEL section 2: ZigZag hides the first
+// transfers).
 std::vector<UnitId> below_roof(const Results& r) {
   std::vector<UnitId> list;
   for (size_t u = 0; r.cost && u < r.cost->units.size(); ++u)

@@ -85,6 +85,24 @@ TEST(Hardware, CoreAndSystemFieldsAreKept) {
   EXPECT_EQ(a.connections[0].bandwidth, 32);
 }
 
+TEST(Hardware, VectorWorkHasLanesAndALevel) {
+  Json system = small_system();
+  system["core_types"]["pe"]["vector"] = {{"lanes", 16}, {"memory", "sram"}};
+  const Core core = parse_accelerator(system.dump()).cores[0];
+  EXPECT_EQ(core.vector_lanes, 16);
+  EXPECT_EQ(core.vector_memory, "sram");
+  system["core_types"]["pe"]["vector"]["memory"] = "dram";  // of the off-chip core
+  EXPECT_EQ(parse_accelerator(system.dump()).cores[1].vector_memory, "dram");
+  system["core_types"]["pe"]["vector"] = {{"lanes", 0}, {"memory", "srm"}};
+  EXPECT_EQ(messages(problems_of(system.dump())),
+            "core_types.pe.vector.lanes: must be a whole number >= 1, is 0\n"
+            "core tiny: vector.memory: no memory is called \"srm\" [did you mean \"sram\"?]\n");
+  system["core_types"]["pe"]["vector"]["lanes"] = 1;
+  system["core_types"]["pe"]["vector"]["memory"] = "rf";
+  EXPECT_NE(messages(problems_of(system.dump())).find("must hold an input (I1 or I2) and the output (O)"),
+            std::string::npos);
+}
+
 TEST(Hardware, FiguresForBounds) {
   Accelerator a = parse_accelerator(small_system().dump());
   EXPECT_EQ(a.mac_units(), 64);

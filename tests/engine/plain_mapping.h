@@ -590,7 +590,8 @@ class Mapping {
         if (both == 1) parts[o].half = options_.add_half_shared ? parts[o].half + time : time;
         if (both == 0) parts[o].alone += time;
       }
-    auto onload = [](const Parts& a, const Parts& b) {
+    auto onload = [&](const Parts& a, const Parts& b) {
+      if (options_.add_half_shared) return a.shared + a.half + b.shared + b.half + std::max(a.alone, b.alone);
       return a.shared + std::max(b.shared + b.half + b.alone, a.half + a.alone);
     };
     result.onload = std::min(onload(parts[0], parts[1]), onload(parts[1], parts[0]));

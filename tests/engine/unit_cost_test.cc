@@ -1,4 +1,5 @@
-// The vector rule by hand; what units of graphs cost, against ZigZag's results and the cost model's own; energies by size.
+// The vector rule by hand; what units of graphs cost, against ZigZag's results and the cost model's own; energies by
+// size.
 #include "engine/cost/unit_cost.h"
 
 #include <gtest/gtest.h>
@@ -8,6 +9,7 @@
 
 #include "engine/analysis/session.h"
 #include "engine/hardware/access_energy.h"
+#include "tests/engine/slow_build.h"
 
 namespace monet {
 namespace {
@@ -30,12 +32,12 @@ Core small_core() {
   buffer.ports = {Port{"r", Type::read, 64, 64, {{"I1", "tl"}, {"I2", "tl"}, {"O", "tl"}, {"O", "th"}}},
                   Port{"w", Type::write, 64, 64, {{"I1", "fh"}, {"I2", "fh"}, {"O", "fh"}, {"O", "fl"}}}};
   Memory dram{"dram", int64_t{1} << 40, 100, 200, 0, {"I1", "I2", "O"}, {"D1"}, {}};
-  dram.ports = {Port{"rw",
-                     Type::read_write,
-                     16,
-                     16,
-                     {{"I1", "fh"}, {"I1", "tl"}, {"I2", "fh"}, {"I2", "tl"}, {"O", "fh"}, {"O", "tl"}, {"O", "fl"},
-                      {"O", "th"}}}};
+  dram.ports = {Port{
+      "rw",
+      Type::read_write,
+      16,
+      16,
+      {{"I1", "fh"}, {"I1", "tl"}, {"I2", "fh"}, {"I2", "tl"}, {"O", "fh"}, {"O", "tl"}, {"O", "fl"}, {"O", "th"}}}};
   core.memories = {registers, buffer, dram};
   return core;
 }
@@ -48,7 +50,7 @@ double level(const std::vector<LevelEnergy>& levels, const std::string& name) {
 
 TEST(VectorRule, StreamsFromTheHighestMemory) {
   VectorCost cost = vector_cost(small_core(), 1000, 3200, 1600);
-  EXPECT_EQ(cost.compute_cycles, 250);              // 4 lanes
+  EXPECT_EQ(cost.compute_cycles, 250);                 // 4 lanes
   EXPECT_EQ(cost.traffic_cycles, (3200 + 1600) / 16);  // one port for both
   EXPECT_EQ(cost.cycles(), 300);
   EXPECT_EQ(cost.memory, "dram");
@@ -148,21 +150,25 @@ TEST(UnitCost, EverythingAddsUp) {
     }
 }
 
-// A bound is below every cost, of the corrected model always, of ZigZag's where its layer is not listed.
-TEST(UnitCost, NoLayerIsBelowItsBoundUnlessListed) {
-  for (const char* model : {"lenet5", "resnet18", "mobilenet_v2"})
+// A bound is below every cost of the corrected model; where ZigZag's is below its bound, the layer is listed.
+TEST(UnitCost, NoLayerOfTheCorrectedModelIsBelowItsBound) {
+  std::vector<const char*> models = {"lenet5"};
+  if (kSlowBuild == 1) models.insert(models.end(), {"resnet18", "mobilenet_v2"});
+  for (const char* model : models)
     for (const char* hardware : {"edge_tpu_like", "tpu_like", "fusemax"})
       for (const char* corrections : {"[]", R"(["all"])"}) {
-        Json report = analyzed(model, std::string(R"({"batch":2,"hardware":")") + hardware + R"(","corrections":)" +
-                                          corrections + "}");
+        Json report = analyzed(
+            model, std::string(R"({"batch":2,"hardware":")") + hardware + R"(","corrections":)" + corrections + "}");
+        bool corrected = std::string(corrections) != "[]";
         std::set<size_t> listed;
         for (const Json& id : report["bounds"]["below_roof"]) listed.insert(id.get<size_t>());
         for (const Json& layer : report["layers"]) {
           bool below = layer["latency_cycles"].get<double>() < layer["bound_cycles"].get<double>() * (1 - 1e-9);
           EXPECT_EQ(below, listed.count(layer["id"].get<size_t>()) > 0) << layer;
-          if (std::string(corrections) != "[]")
+          if (corrected)
             EXPECT_GE(layer["energy_pj"].get<double>(), layer["bound_energy_pj"].get<double>() * (1 - 1e-9)) << layer;
         }
+        if (corrected) EXPECT_TRUE(listed.empty()) << model << " on " << hardware;
         EXPECT_GE(report["step"]["latency_cycles"],
                   std::max(report["bounds"]["compute_cycles"], report["bounds"]["traffic_cycles"]));
         std::printf("%s on %s %s: %zu layers below the roof\n", model, hardware, corrections, listed.size());
@@ -205,7 +211,8 @@ TEST(UnitCost, WhatFitsNoMappingIsCountedWithItsBound) {
   int bounds = 0, warned = 0;
   for (const Json& layer : report["layers"]) bounds += layer["rule"] == "bound";
   for (const Json& warning : report["warnings"])
-    warned += warning["code"] == "no-mapping" && warning["message"].get<std::string>().find("rf_1B") != std::string::npos;
+    warned +=
+        warning["code"] == "no-mapping" && warning["message"].get<std::string>().find("rf_1B") != std::string::npos;
   EXPECT_GT(bounds, 0);
   EXPECT_EQ(warned, 1) << report["warnings"];
   Json half = analyzed("lenet5", R"({"hardware":"fusemax","widths":"tensors","precision":"bf16"})");

@@ -1,6 +1,14 @@
 // What a report says of time and energy, put together for the views: lower bounds, memory levels in one order, the
 // parts of a layer's time, and each contraction beside its gradients.
-import { corrections, roles, type Bound, type Layer, type Mapping, type Report, type Role } from "./engine/report";
+import {
+  roles,
+  type Bound,
+  type Layer,
+  type LevelEnergy,
+  type Mapping,
+  type Report,
+  type Role,
+} from "./engine/report";
 
 // Modelled layer by layer on the one compute core; with several such cores time and energy are lower bounds.
 export const modelled = ({ inference }: Report) => inference?.bound === false;
@@ -9,18 +17,23 @@ export const modelled = ({ inference }: Report) => inference?.bound === false;
 export const leastCycles = (bound: Bound) => Math.max(bound.compute_cycles, bound.traffic_cycles);
 export const leastEnergy = (bound: Bound) => bound.compute_pj + bound.traffic_pj;
 
-// Why a modelled cost can be less than its own bound.
-export const corrected = ({ settings }: Report) => corrections.every((name) => settings.corrections.includes(name));
-export const whyBelow = (report: Report) =>
-  corrected(report)
-    ? "the bound counts whole tensors, of which not every byte is multiplied"
-    : "ZigZag's model hides first transfers";
+// Why a modelled cost can be less than its own bound; the corrected model's never is.
+export const whyBelow = "ZigZag's model hides first transfers and rounds tiles and words down";
 
-// "compute", then the memories in the order in which the report names them: one colour each in every chart.
-export function levelNames({ step, inference }: Report): string[] {
+// "compute", then the memories, lowest first: one order and one colour each in every chart. What no contraction uses
+// stands beside the buffers.
+export function levelNames({ step, inference, mappings }: Report): string[] {
+  const below = new Map<string, number>(); // levels between a memory and the top
+  for (const { levels } of mappings.flatMap(({ operands }) => operands)) {
+    levels.forEach(({ memory }, at) => below.set(memory, Math.max(below.get(memory) ?? 0, levels.length - 1 - at)));
+  }
+  const depth = (name: string) => (name === "compute" ? Number.MAX_VALUE : (below.get(name) ?? 1));
   const named = [...(step?.levels ?? []), ...(inference?.levels ?? [])].map(({ level }) => level);
-  return [...new Set(["compute", ...named])];
+  return [...new Set(["compute", ...named])].sort((a, b) => depth(b) - depth(a));
 }
+
+export const inOrder = (names: readonly string[], levels: readonly LevelEnergy[]) =>
+  [...levels].sort((a, b) => names.indexOf(a.level) - names.indexOf(b.level));
 
 const levelColours = 8; // as in the style sheet
 

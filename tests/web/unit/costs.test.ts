@@ -1,5 +1,13 @@
 import { describe, expect, it } from "vitest";
-import { leastCycles, leastEnergy, levelNames, levelPaint, timeParts, useRows } from "../../../web/src/costs.ts";
+import {
+  inOrder,
+  leastCycles,
+  leastEnergy,
+  levelNames,
+  levelPaint,
+  timeParts,
+  useRows,
+} from "../../../web/src/costs.ts";
 import type { Bound, Layer, MappedLevel, Mapping, Report } from "../../../web/src/engine/report.ts";
 import { layersCsv } from "../../../web/src/layer_csv.ts";
 import { nest } from "../../../web/src/nest.ts";
@@ -95,18 +103,29 @@ describe("time and energy", () => {
     const bound: Bound = { compute_cycles: 3, traffic_cycles: 5, compute_pj: 7, traffic_pj: 11, traffic_bytes: 1 };
     expect([leastCycles(bound), leastEnergy(bound)]).toEqual([5, 18]);
   });
-  it("every level has one colour, compute the first, whichever sum names it", () => {
-    const levels = (...names: string[]) => ({ levels: names.map((name) => ({ level: name, energy_pj: 1 })) });
-    const report = { step: levels("compute", "rf", "dram"), inference: levels("sram", "compute") } as unknown as Report;
+  it("levels have one order, lowest memory first, and one colour each, whichever sum names them", () => {
+    const energies = (...names: string[]) => names.map((name) => ({ level: name, energy_pj: 1 }));
+    const sum = (...names: string[]) => ({ levels: energies(...names) });
+    const report = {
+      step: sum("sram", "compute", "dram"),
+      inference: sum("rf", "lanes"),
+      mappings: [mapping],
+    } as unknown as Report;
     const names = levelNames(report);
-    expect(names).toEqual(["compute", "rf", "dram", "sram"]);
+    expect(names).toEqual(["compute", "rf", "sram", "lanes", "dram"]);
     expect(names.map((name) => levelPaint(names, name))).toEqual([
       "paint-compute",
       "paint-level-0",
       "paint-level-1",
       "paint-level-2",
+      "paint-level-3",
     ]);
-    expect(levelNames({ step: null, inference: null } as Report)).toEqual(["compute"]);
+    expect(inOrder(names, energies("dram", "compute", "rf")).map(({ level }) => level)).toEqual([
+      "compute",
+      "rf",
+      "dram",
+    ]);
+    expect(levelNames({ step: null, inference: null, mappings: [] as Mapping[] } as Report)).toEqual(["compute"]);
   });
 });
 

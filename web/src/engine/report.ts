@@ -20,7 +20,14 @@ export interface PrecisionPerClass {
 export type Objective = "latency" | "energy" | "edp";
 
 // Where the corrected model leaves ZigZag's (engine/cost/layer_cost.h).
-export const corrections = ["hold_floors", "add_half_shared", "leave_room_above"] as const;
+export const corrections = [
+  "hold_floors",
+  "add_half_shared",
+  "leave_room_above",
+  "count_all_traffic",
+  "count_partial_words",
+  "count_uneven_tiles",
+] as const;
 export type Correction = (typeof corrections)[number];
 
 // An entry of a ZigZag or Stream mapping file.

@@ -41,9 +41,14 @@ function MappingFile() {
       </p>
       <div class="choice">
         {names && (
-          <button type="button" class="chip" title="Remove the mapping file" onClick={() => change({ mapping: null })}>
-            <span class="names">{names.join(", ") || "empty"}</span>
-            <span class="visually-hidden">, remove</span> <span aria-hidden="true">×</span>
+          <button
+            type="button"
+            class="chip"
+            aria-label={`Remove the mapping of ${names.join(", ")}`}
+            title="Remove the mapping file"
+            onClick={() => change({ mapping: null })}
+          >
+            <span class="names">{names.join(", ") || "empty"}</span> <span aria-hidden="true">×</span>
           </button>
         )}
         <button type="button" onClick={() => picker.current?.click()}>

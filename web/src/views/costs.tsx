@@ -2,7 +2,16 @@
 import { StackedRows, type StackedRow } from "../charts/bars";
 import { Figure, Legend } from "../charts/figure";
 import { UseChart } from "../charts/uses";
-import { corrected, leastCycles, leastEnergy, levelNames, levelPaint, modelled, useRows, whyBelow } from "../costs";
+import {
+  inOrder,
+  leastCycles,
+  leastEnergy,
+  levelNames,
+  levelPaint,
+  modelled,
+  useRows,
+  whyBelow,
+} from "../costs";
 import { corrections, phases, roles, type Bound, type Cost, type PhaseCost, type Report } from "../engine/report";
 import { cycles, energy, integer, percent, words } from "../format";
 import { change } from "../state";
@@ -59,7 +68,7 @@ function EnergyByLevel({ report }: { report: Report }) {
   const names = levelNames(report);
   const all = wholes(report);
   const parts = (cost: PhaseCost) =>
-    (cost.levels ?? []).map(({ level, energy_pj }) => ({
+    inOrder(names, cost.levels ?? []).map(({ level, energy_pj }) => ({
       label: level,
       value: energy_pj,
       paint: levelPaint(names, level),
@@ -142,12 +151,10 @@ function BelowRoof({ report }: { report: Report }) {
       <button type="button" class="link" onClick={showBelowRoof}>
         {below.length === 1 ? "1 layer lies" : `${integer(below.length)} layers lie`} below the off-chip roof
       </button>
-      : {whyBelow(report)}.{" "}
-      {!corrected(report) && (
-        <button type="button" class="link" onClick={() => change({ corrections: [...corrections] })}>
-          Choose the corrected model
-        </button>
-      )}
+      : {whyBelow}.{" "}
+      <button type="button" class="link" onClick={() => change({ corrections: [...corrections] })}>
+        Choose the corrected model
+      </button>
     </p>
   );
 }

@@ -1,6 +1,6 @@
 // What the selected layer costs on the core: where its cycles and its energy go, and the mapping that it runs by.
 import { Breakdown } from "../charts/breakdown";
-import { levelNames, levelPaint, timeParts, whyBelow } from "../costs";
+import { inOrder, levelNames, levelPaint, timeParts, whyBelow } from "../costs";
 import type { Layer, Mapping, MappedOperand, Report } from "../engine/report";
 import { bytes, count, cycles, energy, integer, percent, plural } from "../format";
 import { nest } from "../nest";
@@ -63,6 +63,13 @@ function Time({ layer, mapping, why }: { layer: Layer; mapping: Mapping | null; 
           text: cycles(value),
         }))}
       />
+      {parts
+        .filter(({ value }) => value < 0)
+        .map(({ name, value }) => (
+          <p class="hint" key={name}>
+            {name} {cycles(value)}: ZigZag's model hides more of it than there is
+          </p>
+        ))}
       {mapping && <Stalls stalls={mapping.stalls} />}
       <AtLeast total={total} least={least} show={cycles} why={why} />
     </section>
@@ -81,7 +88,7 @@ function Energy({ layer, names, why }: { layer: Layer; names: string[]; why: str
         label="Energy by level"
         of="Level"
         unit="Energy"
-        parts={levels.map(({ level, energy_pj }) => ({
+        parts={inOrder(names, levels).map(({ level, energy_pj }) => ({
           label: level,
           value: energy_pj,
           paint: levelPaint(names, level),
@@ -157,8 +164,8 @@ export function LayerCost({ report, layer }: { report: Report; layer: Layer }) {
   const mapping = layer.mapping === null ? null : (report.mappings[layer.mapping] ?? null);
   return (
     <div data-testid="layer-cost">
-      <Time layer={layer} mapping={mapping} why={whyBelow(report)} />
-      <Energy layer={layer} names={levelNames(report)} why={whyBelow(report)} />
+      <Time layer={layer} mapping={mapping} why={whyBelow} />
+      <Energy layer={layer} names={levelNames(report)} why={whyBelow} />
       {mapping && (
         <>
           <LoopNest mapping={mapping} />
