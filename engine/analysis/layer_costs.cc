@@ -14,9 +14,10 @@ size_t choose_core(const Accelerator& accelerator, std::optional<int> id) {
     if (id ? core.id == *id : core.runs_contractions) return i;
     if (core.pes() > 0) ids += (ids.empty() ? "" : ", ") + std::to_string(core.id);
   }
-  throw Refusal({"no-core",
-                 accelerator.name + (id ? " has no core " + std::to_string(*id) : " has no core that runs contractions"),
-                 "", "", "cores with PEs: " + (ids.empty() ? "none" : ids)});
+  throw Refusal(
+      {"no-core",
+       accelerator.name + (id ? " has no core " + std::to_string(*id) : " has no core that runs contractions"), "", "",
+       "cores with PEs: " + (ids.empty() ? "none" : ids)});
 }
 
 }  // namespace

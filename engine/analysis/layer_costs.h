@@ -12,8 +12,8 @@
 
 namespace monet {
 
-// The contractions of the model's forward graph, or of its training graph: of each the layer and its role, without cost.
-// Throws Refusal as Session::graph does.
+// The contractions of the model's forward graph, or of its training graph: of each the layer and its role, without
+// cost. Throws Refusal as Session::graph does.
 std::vector<CostedLayer> layers_of_model(Session& session, const Settings& settings, bool training);
 // Those of a workload file's JSON (workload/layer.h). Throws Refusal.
 std::vector<CostedLayer> layers_of_workload(const std::string& json);

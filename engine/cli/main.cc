@@ -109,7 +109,8 @@ struct SettingsFlags {
                    "a JSON file of settings, as reports hold them; other options override it");
     if (!costs) return;
     app.add_option("--hardware", hardware, "a preset's name or a file, JSON or YAML (default: none)");
-    app.add_option("--mapping", mapping, "a mapping file of Stream or ZigZag, JSON or YAML (default: cores' dataflows)");
+    app.add_option("--mapping", mapping,
+                   "a mapping file of Stream or ZigZag, JSON or YAML (default: cores' dataflows)");
     text("--objective", "objective", "latency | energy | edp: what a layer's mapping has least of (default latency)");
     whole("--factor-limit", "factor_limit", "temporal loops per layer (default 6)");
     text("--widths", "widths", "datapath | tensors: 8-bit operands as ZigZag, or as stored (default datapath)");
@@ -235,7 +236,8 @@ int main(int argc, char** argv) {
       if (json != "-") std::cout << table;
     };
     if (*cost && fs::path(model).extension() != ".onnx") {
-      Json report = monet::cost_layers_report(monet::layers_of_workload(read_json(model)), settings, flags.files(), core);
+      Json report =
+          monet::cost_layers_report(monet::layers_of_workload(read_json(model)), settings, flags.files(), core);
       return deliver(report, monet::cost_table(report, nests));
     }
     std::unique_ptr<monet::Session> session = open_model(model);

@@ -40,9 +40,9 @@ Traffic traffic(const Graph& graph, const std::map<TensorId, int64_t>& reads, co
   }
   for (const auto& [t, count] : reads) {
     if (graph.tensors[t].kind == TensorKind::constant) continue;
-    sum.read = saturating_add(sum.read, masters.count(t)
-                                            ? saturating_multiply(elements(graph.tensors[t].shape), kMasterBytes)
-                                            : bytes_of(graph, t, count, precision));
+    sum.read =
+        saturating_add(sum.read, masters.count(t) ? saturating_multiply(elements(graph.tensors[t].shape), kMasterBytes)
+                                                  : bytes_of(graph, t, count, precision));
   }
   return sum;
 }

@@ -35,8 +35,8 @@ struct Traffic {
 // Constants are part of the program and do not count.
 Traffic unit_traffic(const Graph& graph, const Work& work, const Precision& precision);
 
-// A unit run alone: its traffic crosses the edge once. Of a contraction that is what its loop nest touches, as in the cost
-// model: no bias, and no zeros between the positions of a strided convolution's gradient.
+// A unit run alone: its traffic crosses the edge once. Of a contraction that is what its loop nest touches, as in the
+// cost model: no bias, and no zeros between the positions of a strided convolution's gradient.
 Bound unit_bound(const Graph& graph, const Unit& unit, const Work& work, const Accelerator& accelerator,
                  const Precision& precision);
 

@@ -54,10 +54,9 @@ std::optional<size_t> only_compute_core(const Accelerator& accelerator);
 
 // `works`: of the graph's units. `precision`: the widths that elements are counted with. `options`: where they find no
 // mapping because memories leave no room for those above, leave_room_above is tried.
-// The vector rule runs on the core of type "pooling" for poolings, "simd" or "vector" for the rest, where there are such;
-// else on the core of the contractions.
-// `progress`: told the share of units costed; may throw to end it. Throws Refusal ("bad-mapping") with the problems of all
-// layers.
+// The vector rule runs on the core of type "pooling" for poolings, "simd" or "vector" for the rest, where there are
+// such; else on the core of the contractions. `progress`: told the share of units costed; may throw to end it. Throws
+// Refusal ("bad-mapping") with the problems of all layers.
 GraphCost graph_cost(const Graph& graph, const std::vector<Work>& works, const Accelerator& accelerator,
                      const Precision& precision, const MappingFile& mapping, const CostOptions& options,
                      CostCache& cache, const std::function<void(double done)>& progress = {});

@@ -1,5 +1,5 @@
-// The vector rule: what an operator that is no contraction costs on a core (COST_MODEL section 2, last paragraph; ZigZag
-// leaves these operators free).
+// The vector rule: what an operator that is no contraction costs on a core (COST_MODEL section 2, last paragraph;
+// ZigZag leaves these operators free).
 //
 // cycles = max(operations / lanes, cycles of the busiest port of the memory that the operands stream from and to);
 // energy = operations x unit energy + accesses: every element is read once from that memory and written once to it, and

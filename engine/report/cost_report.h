@@ -22,8 +22,8 @@ struct CostedLayer {
 // accesses and energy there, stall by port, onload, offload. Part of both reports.
 nlohmann::ordered_json mapping_json(const Layer& layer, const Core& core, const LayerCost& cost);
 
-// {"schema": "monet.cost/1", "core", "totals", "layers": [...]} (report.schema.json, $defs/cost_report): of each layer id,
-// name, operator, role, and its mapping_json. Cycles of the totals are those of the layers one after the other.
+// {"schema": "monet.cost/1", "core", "totals", "layers": [...]} (report.schema.json, $defs/cost_report): of each layer
+// id, name, operator, role, and its mapping_json. Cycles of the totals are those of the layers one after the other.
 nlohmann::ordered_json cost_report(const std::vector<CostedLayer>& layers, const Core& core);
 
 // The report as a table for a terminal; `mappings`: with the loop nest of every layer, levels of memory beside it.

@@ -48,7 +48,7 @@ struct Results {
   std::array<Bound, kPhases> phase_bounds;
   // With an accelerator of one compute core: the units of graph(), of the forward graph alone.
   std::optional<GraphCost> cost, inference_cost;
-  std::vector<Work> inference_works;  // by unit of the forward graph
+  std::vector<Work> inference_works;        // by unit of the forward graph
   MemoryTimeline inference_memory, memory;  // of the forward pass alone; of what is analysed
   std::optional<int64_t> capacity;          // bytes
   std::optional<LargestBatch> largest_batch;

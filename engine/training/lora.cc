@@ -91,8 +91,8 @@ class Adapter {
   TensorId parameter(TensorId weight, const char* suffix, const Shape& shape) {
     const Tensor& w = forward_.tensors[weight];
     Graph& graph = result_.graph;
-    TensorId t =
-        graph.add(Tensor{.name = names_.unique(w.name + suffix), .dtype = w.dtype, .shape = shape, .kind = TensorKind::parameter});
+    TensorId t = graph.add(Tensor{
+        .name = names_.unique(w.name + suffix), .dtype = w.dtype, .shape = shape, .kind = TensorKind::parameter});
     graph.inputs.push_back(t);
     result_.adapters.push_back(t);
     return t;

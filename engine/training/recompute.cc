@@ -118,7 +118,8 @@ class Rewriter {
     if (dropout.outputs.size() > 1) mask = dropout.outputs[1];
     if (mask == kNone) {  // forward nodes keep their indices
       const Tensor& y = old_.tensors[dropout.outputs[0]];
-      mask = graph_.add(Tensor{.name = names_.unique(y.name + "_mask"), .dtype = DType::boolean, .shape = y.shape, .producer = id});
+      mask = graph_.add(
+          Tensor{.name = names_.unique(y.name + "_mask"), .dtype = DType::boolean, .shape = y.shape, .producer = id});
       graph_.nodes[id].outputs.resize(2, kNone);
       graph_.nodes[id].outputs[1] = mask;
     }

@@ -87,7 +87,7 @@ ByColumns by_columns(const Graph& graph, const Node& node) {
   if (node.op != "Einsum") return {};
   std::optional<EinsumTerms> terms = einsum_terms(graph, node);
   if (!terms || terms->inputs.size() < 2) return {};
-  const std::string *texts[] = {&terms->inputs[0], &terms->inputs[1], &terms->output};
+  const std::string* texts[] = {&terms->inputs[0], &terms->inputs[1], &terms->output};
   auto has = [&](int text, char letter) { return texts[text]->find(letter) != std::string::npos; };
   // Whether the innermost letter, those of the batch (in all three) left out, is also in `other`.
   auto ends_in = [&](int text, int other) {
@@ -103,11 +103,10 @@ ByColumns by_columns(const Graph& graph, const Node& node) {
 // Bits of an element of the tensor, or of its gradient.
 int stored_bits(const Graph& graph, TensorId id, const Precision& precision, bool gradient) {
   const Tensor& tensor = graph.tensors[id];
-  bool fixed = tensor.kind == TensorKind::parameter || tensor.kind == TensorKind::constant ||
-               tensor.kind == TensorKind::buffer;
+  bool fixed =
+      tensor.kind == TensorKind::parameter || tensor.kind == TensorKind::constant || tensor.kind == TensorKind::buffer;
   DType type = stored_type(graph, id, precision);
-  if (fixed && is_float(tensor.dtype))
-    type = gradient ? precision.gradients : precision.parameters;
+  if (fixed && is_float(tensor.dtype)) type = gradient ? precision.gradients : precision.parameters;
   return bits(type == DType::undefined ? tensor.dtype : type);
 }
 
@@ -117,8 +116,7 @@ int64_t touched_elements(const Layer& layer, const LayerOperand& operand) {
   int64_t product = 1;
   for (int loop : operand.loops) product = saturating_multiply(product, layer.loops[loop].size);
   for (const WindowedAxis& axis : operand.windows)
-    product =
-        saturating_multiply(product, window_span(axis, layer.loops[axis.point].size, layer.loops[axis.tap].size));
+    product = saturating_multiply(product, window_span(axis, layer.loops[axis.point].size, layer.loops[axis.tap].size));
   return product;
 }
 

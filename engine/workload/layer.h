@@ -29,8 +29,8 @@ struct LayerOperand {
   std::vector<int> loops;  // indexes into Layer::loops: the loops that index it alone, one per axis
   std::vector<WindowedAxis> windows;
   int bits = 8;  // per element; of the output once it is complete
-  // Of graphs. The model's own type, whatever `bits` count; and whether the tensor lies in memory the other way round than
-  // this operator's own tensors do, so that it is read (or written) across its rows: the W of an input gradient.
+  // Of graphs. The model's own type, whatever `bits` count; and whether the tensor lies in memory the other way round
+  // than this operator's own tensors do, so that it is read (or written) across its rows: the W of an input gradient.
   DType dtype = DType::undefined;
   bool transposed = false;
 };
@@ -80,8 +80,8 @@ Precision datapath_precision();
 // incomplete sums of results of up to 16 bits twice as many (8: 16, as ZigZag; 16: 32, as Micikevicius et al., ICLR
 // 2018), of wider ones the same.
 //
-// Layouts: a Conv reads I as [B, C, ...] and W as [K, C, ...] and writes O as [B, K, ...]; products of matrices read I as
-// rows of D and W as rows of C, and write O as rows of D. Tensors lie as the forward operator reads and writes them
+// Layouts: a Conv reads I as [B, C, ...] and W as [K, C, ...] and writes O as [B, K, ...]; products of matrices read I
+// as rows of D and W as rows of C, and write O as rows of D. Tensors lie as the forward operator reads and writes them
 // (Gemm's transA and transB and an Einsum's letters included).
 std::optional<Layer> layer_of(const Graph& graph, const Unit& unit, const Precision& precision = datapath_precision());
 

@@ -35,7 +35,8 @@ struct LoopNest {
 //   (a Conv) reduces C and F*. Products that fall into a cropped border count.
 // - Gemm: B is 1; transA and transB only change where operands lie. The addition of its C is no MAC.
 // - MatMul: batch dims that both operands have fold into B. Those that only the left operand has are rows (D), those
-//   that only the right one has are columns (K): exact, and a rank-2 weight gives B = 1, D = product of the leading dims.
+//   that only the right one has are columns (K): exact, and a rank-2 weight gives B = 1, D = product of the leading
+//   dims.
 // - Einsum, where it is a product of matrices (ir/einsum.h): likewise, letter by letter.
 LoopNest loop_nest(const Graph& graph, const Unit& unit);
 

@@ -1,7 +1,7 @@
 // How long the engine takes natively: opening (the file to its structure), the training graph alone, and analysing
-// (shapes, training graph, memory, bounds, report), cold and with everything but the changed setting cached; and costing
-// layers on a core. Over the models of examples/models, and of build/models where scripts/results.sh exports larger ones.
-// Printed, never asserted.
+// (shapes, training graph, memory, bounds, report), cold and with everything but the changed setting cached; and
+// costing layers on a core. Over the models of examples/models, and of build/models where scripts/results.sh exports
+// larger ones. Printed, never asserted.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -100,7 +100,8 @@ monet::Accelerator preset(const std::string& name) {
   return {};
 }
 
-// A convolution of ResNet-18 (layer2.0.conv2), searched on edge_tpu_like: how time grows with the limit on temporal loops.
+// A convolution of ResNet-18 (layer2.0.conv2), searched on edge_tpu_like: how time grows with the limit on temporal
+// loops.
 monet::Layer convolution() {
   monet::Layer layer;
   layer.name = "conv";

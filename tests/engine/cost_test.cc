@@ -160,7 +160,8 @@ TEST(Bounds, PrecisionSetsTheBytes) {
   Precision mixed = precision_named("mixed_bf16").value();
   EXPECT_EQ(total_bound(s.graph, all, hardware(), mixed).traffic_bytes, 256 + 256 + 256 + 4 + 64 + (256 + 128) + 256);
   // The update alone: m 256, g 128, w 256, lr 4 in; m' 256, w' 256 + 128 out.
-  EXPECT_EQ(unit_bound(s.graph, s.graph.units[3], all[3], hardware(), mixed).traffic_bytes, 256 + 128 + 256 + 4 + 256 + 384);
+  EXPECT_EQ(unit_bound(s.graph, s.graph.units[3], all[3], hardware(), mixed).traffic_bytes,
+            256 + 128 + 256 + 4 + 256 + 384);
 }
 
 TEST(Bounds, SelectedRowsOnly) {
@@ -173,7 +174,8 @@ TEST(Bounds, SelectedRowsOnly) {
   s.graph.outputs.push_back(rows);
   std::vector<Work> all = works(s.graph);
   // 3 rows of 64 B in and out, 3 indices of 8 B.
-  EXPECT_EQ(unit_bound(s.graph, s.graph.units.back(), all.back(), hardware(), Precision{}).traffic_bytes, 192 + 24 + 192);
+  EXPECT_EQ(unit_bound(s.graph, s.graph.units.back(), all.back(), hardware(), Precision{}).traffic_bytes,
+            192 + 24 + 192);
   EXPECT_EQ(total_bound(s.graph, {all.back()}, hardware(), Precision{}).traffic_bytes, 192 + 24 + 192);
 }
 

@@ -155,7 +155,8 @@ TEST(Layer, GradientsReadWhatForwardStored) {
   // A linear layer of PyTorch: y = x w^T; dx = dy w; dw = dy^T x is written as its transpose.
   EXPECT_EQ(roles(Contraction("Gemm", {{7, 5}, {3, 5}, {7, 3}}, {Attribute{"transB", int64_t{1}}})), "W,,IO");
   EXPECT_EQ(roles(Contraction("Gemm", {{5, 7}, {5, 3}, {7, 3}}, {Attribute{"transA", int64_t{1}}})), "I,WO,");
-  EXPECT_EQ(roles(Contraction("Einsum", {{7, 5}, {5, 3}, {7, 3}}, {Attribute{"equation", std::string("dc,ck->dk")}})), ",W,I");
+  EXPECT_EQ(roles(Contraction("Einsum", {{7, 5}, {5, 3}, {7, 3}}, {Attribute{"equation", std::string("dc,ck->dk")}})),
+            ",W,I");
   EXPECT_EQ(roles(Contraction("Einsum", {{5, 7}, {3, 5}, {3, 7}}, {Attribute{"equation", std::string("cd,kc->kd")}})),
             "IWO,IO,WO");
   EXPECT_EQ(roles(Contraction("Einsum", {{2, 7, 5}, {2, 3, 5}, {2, 7, 3}},

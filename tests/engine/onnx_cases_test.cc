@@ -89,10 +89,11 @@ TEST(OnnxCases, ControlFlowIsCostedByRoundAndByBranch) {  // case 14
   Builder loop;
   loop.input("x", {2, 8}).weight("w", {8, 8});
   loop.initializer(tensor_proto("five", DType::int64, {}, raw<int64_t>({5})));
-  Message body = graph({node("MatMul", {"h", "w"}, {"next"}), node("Identity", {"go"}, {"go_on"})},
-                       {value_info("i", tensor_type(DType::int64, {})), value_info("go", tensor_type(DType::boolean, {})),
-                        value_info("h", tensor_type(DType::float32, {2, 8}))},
-                       {"go_on", "next"});
+  Message body =
+      graph({node("MatMul", {"h", "w"}, {"next"}), node("Identity", {"go"}, {"go_on"})},
+            {value_info("i", tensor_type(DType::int64, {})), value_info("go", tensor_type(DType::boolean, {})),
+             value_info("h", tensor_type(DType::float32, {2, 8}))},
+            {"go_on", "next"});
   loop.op("Loop", {"five", "", "x"}, {"y"}, {attr_graph("body", body)}, "loop").output("y");
   EXPECT_EQ(report(loop)["model"]["forward_macs"], 5 * 2 * 8 * 8);
   EXPECT_EQ(report(loop)["training"]["macs"]["weight_gradient"], 5 * 2 * 8 * 8);
