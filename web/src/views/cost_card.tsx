@@ -1,7 +1,7 @@
 // Time and energy of a step against inference: modelled with the lower bound beside, or the lower bounds themselves.
 import { leastCycles, leastEnergy, modelled } from "../costs";
 import { roles, type Bound, type Cost, type Report } from "../engine/report";
-import { cycles, energy, percent, ratio, words } from "../format";
+import { cycles, energy, percent, plural, ratio, words } from "../format";
 
 const measures = [
   { key: "latency_cycles", label: "Time", show: cycles, unit: " cycles", least: leastCycles },
@@ -70,10 +70,14 @@ function Counted({ report }: { report: Report }) {
     );
   }
   const { name, compute_core: core } = hardware;
+  const unmapped = report.layers.filter(({ rule }) => rule === "bound").length;
+  const runs = report.training?.micro_batches ?? 1;
   return (
     <p class="muted">
       Layer by layer on core {core || name}
       {core && core !== name && ` of ${name}`}, {operands}.
+      {unmapped > 0 && ` ${plural(unmapped, "layer")} without a mapping count with their lower bounds.`}
+      {runs > 1 && ` Layers are listed for one of ${runs} micro-batches.`}
     </p>
   );
 }
