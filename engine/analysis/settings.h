@@ -31,10 +31,10 @@ struct Settings {
   bool assume_batch_norm = false;   // "assume_batch_norm"
 
   // How time and energy are counted on a hardware.
-  bool tensor_widths =
-      false;  // "widths": datapath (8-bit operands, as ZigZag and Stream) | tensors (as `precision` says)
-  nlohmann::ordered_json mapping =
-      nullptr;  // "mapping": a mapping file (cost/mapping.h); null: the cores' own dataflows
+  // "widths": datapath (8-bit operands, as ZigZag and Stream) | tensors (as `precision` says)
+  bool tensor_widths = false;
+  // "mapping": a mapping file (cost/mapping.h); null: the cores' own dataflows
+  nlohmann::ordered_json mapping = nullptr;
   // "objective": latency | energy | edp, "factor_limit", "corrections" of ZigZag's model: names of CostOptions' fields,
   // or "all"
   CostOptions cost;

@@ -29,16 +29,14 @@ struct CostOptions {
   //   first tile's transfer, without which nothing starts. (ZigZag lets a later transfer take more off an earlier one.)
   bool hold_floors = false;
   // - Onloads over half-shared pairs of levels (one of whose ports serves both inputs) add up. (ZigZag keeps the last
-  // of
-  //   one input, and lets both inputs load at once.)
+  //   of one input, and lets both inputs load at once.)
   bool add_half_shared = false;
   // - A memory takes no more loops than the memories above can hold for all its instances, so an order fits if single
   //   tiles do. (ZigZag lets it take what it can itself hold, and skips orders that then overflow above: where
   //   registers together hold more than the memory that feeds them, none may be left.)
   bool leave_room_above = false;
   // - What a port has to spare for transfers that happen once is what all others leave. (ZigZag drops fractions of a
-  // bit a
-  //   cycle, and partial sums that come back.)
+  //   bit a cycle, and partial sums that come back.)
   bool count_all_traffic = false;
   // - Accesses count parts of words. (ZigZag drops them at the end, so that tiny tensors move for nothing.)
   bool count_partial_words = false;
