@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <utility>
 
 namespace monet {
@@ -39,12 +38,8 @@ std::pair<double, double> elements(const LayerOperand& operand, const Extent& ex
       over *= static_cast<double>(window_span(axis, points / point_parts, taps / tap_parts));
       continue;
     }
-    // window_span over the common denominator.
-    int64_t g = std::gcd(axis.stride, axis.dilation), parts = point_parts * tap_parts;
-    int64_t overlap = std::max<int64_t>(0, taps - tap_parts * (axis.stride / g));
-    int64_t span = points * taps - overlap * (points - point_parts * (axis.dilation / g));
-    over *= static_cast<double>(std::min(span, axis.size * parts));
-    under *= static_cast<double>(parts);
+    over *= static_cast<double>(window_span(axis, points, taps, point_parts, tap_parts));
+    under *= static_cast<double>(point_parts * tap_parts);
   }
   return {over, under};
 }

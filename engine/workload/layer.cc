@@ -136,14 +136,14 @@ bool Layer::reduces(int loop) const {
   return true;
 }
 
-int64_t window_span(const WindowedAxis& axis, int64_t points, int64_t taps) {
-  int64_t g = std::gcd(axis.stride, axis.dilation), dilation = axis.dilation / g;
-  int64_t overlap = std::max<int64_t>(0, taps - axis.stride / g);
+int64_t window_span(const WindowedAxis& axis, int64_t points, int64_t taps, int64_t point_parts, int64_t tap_parts) {
+  int64_t g = std::gcd(axis.stride, axis.dilation), dilation = saturating_multiply(point_parts, axis.dilation / g);
+  int64_t overlap = std::max<int64_t>(0, taps - saturating_multiply(tap_parts, axis.stride / g));
   int64_t all = saturating_multiply(points, taps);
   // Fewer points than a dilation steps over leave holes, which count.
   int64_t span = points >= dilation ? all - saturating_multiply(overlap, points - dilation)
                                     : saturating_add(all, saturating_multiply(overlap, dilation - points));
-  return std::min(span, axis.size);
+  return std::min(span, saturating_multiply(axis.size, saturating_multiply(point_parts, tap_parts)));
 }
 
 std::optional<Layer> layer_of(const Graph& graph, const Unit& unit, const Precision& precision) {

@@ -55,7 +55,9 @@ struct Layer {
 // Elements of an axis that `points` consecutive points with `taps` consecutive taps touch, at most axis.size
 // (COST_MODEL section 2, Sizes): points * taps - max(0, taps - stride / g) * (points - dilation / g), g = gcd(stride,
 // dilation).
-int64_t window_span(const WindowedAxis& axis, int64_t points, int64_t taps);
+// Points and taps may be fractions, points / point_parts and taps / tap_parts: the result is then the span times both.
+int64_t window_span(const WindowedAxis& axis, int64_t points, int64_t taps, int64_t point_parts = 1,
+                    int64_t tap_parts = 1);
 
 // Elements of the operand that the layer's iterations touch: positions that a stride steps over do not count.
 int64_t touched_elements(const Layer& layer, const LayerOperand& operand);
