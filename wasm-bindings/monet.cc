@@ -55,11 +55,20 @@ class Session {
 
   std::string analyze(std::string settings, val progress) {
     return guarded([&] {
-      auto report = opened().analyze(monet::parse_settings(settings), {}, [&](std::string_view stage, double done) {
-        return progress.isUndefined() || progress(std::string(stage), done).as<bool>();
-      });
-      return monet::to_bytes(report);
+      return monet::to_bytes(opened().analyze(monet::parse_settings(settings), {}, told(progress)));
     });
+  }
+
+  // monet.schedule/1; `inference_only` leaves the training step out.
+  std::string schedule(std::string settings, bool inference_only, val progress) {
+    return guarded([&] {
+      return monet::to_bytes(opened().schedule(monet::parse_settings(settings), inference_only, {}, told(progress)));
+    });
+  }
+
+  // A Chrome trace of the step's schedule, or of inference.
+  std::string trace(std::string settings, bool inference, val progress) {
+    return guarded([&] { return opened().trace(monet::parse_settings(settings), inference, {}, told(progress)); });
   }
 
   // ONNX bytes, or the errors as a string.
@@ -85,6 +94,13 @@ class Session {
   monet::Session& opened() {
     if (!session_) throw monet::Refusal({"no-model", "no model is open", "", "", "open one first"});
     return *session_;
+  }
+
+  // progress(stage, done) -> whether to go on; undefined: nobody asks.
+  static monet::Progress told(const val& progress) {
+    return [progress](std::string_view stage, double done) {
+      return progress.isUndefined() || progress(std::string(stage), done).as<bool>();
+    };
   }
 
   std::unique_ptr<monet::Session> session_;
@@ -114,6 +130,8 @@ EMSCRIPTEN_BINDINGS(monet) {
       .constructor<>()
       .function("open", &Session::open)
       .function("analyze", &Session::analyze)
+      .function("schedule", &Session::schedule)
+      .function("trace", &Session::trace)
       .function("trainingGraph", &Session::training_graph)
       .function("structure", &Session::structure);
 }

@@ -9,7 +9,9 @@
 #include "engine/hardware/access_energy.h"
 #include "engine/ir/saturating.h"
 #include "engine/report/report.h"
+#include "engine/report/schedule_report.h"
 #include "engine/schedule/memory.h"
+#include "engine/schedule/scheduler.h"
 #include "engine/training/existing.h"
 #include "engine/workload/work.h"
 
@@ -43,7 +45,8 @@ std::string training_key(const Settings& settings, std::optional<int64_t> batch)
   nlohmann::ordered_json all = to_json(settings);
   // Everything that TrainingOptions holds: the rest of the settings is left out.
   for (const char* other : {"hardware", "capacity_bytes", "batch", "dims", "precision", "update", "assume_batch_norm",
-                            "widths", "mapping", "objective", "factor_limit", "corrections", "access_energy"})
+                            "widths", "mapping", "objective", "factor_limit", "corrections", "access_energy", "partition",
+                            "write_back", "accumulation"})
     all.erase(other);
   return bound_key(settings, batch) + all.dump();
 }
@@ -264,6 +267,105 @@ nlohmann::ordered_json Session::analyze(const Settings& settings, const FileReso
   }
   step(progress, "report", 0.95);
   return report(r);
+}
+
+// A graph on an accelerator, scheduled.
+struct Session::Scheduled {
+  std::shared_ptr<const void> keeps;  // what the graph is part of
+  Accelerator accelerator;
+  MappingFile mapping;
+  CostOptions cost;
+  std::vector<Work> works;
+  Bound bound;
+  Partition partition;
+  std::unique_ptr<Planner> planner;
+  Program program;
+  Schedule schedule;
+
+  ScheduledGraph view() const { return {planner.get(), &program, &schedule, &partition, bound}; }
+};
+
+std::shared_ptr<const Session::Scheduled> Session::scheduled(const Settings& settings, bool inference,
+                                                             const FileResolver& hardware_files,
+                                                             const Progress& progress) {
+  std::string key = to_json(settings).dump() + (inference ? "i" : "t") + (settings.schedule.as_stream ? "s" : "");
+  auto known = std::find_if(scheduled_.begin(), scheduled_.end(), [&](const auto& entry) { return entry.first == key; });
+  if (known != scheduled_.end()) {
+    scheduled_.splice(scheduled_.begin(), scheduled_, known);
+    return scheduled_.front().second;
+  }
+  // Filled where it stays: the planner refers to what stands beside it.
+  auto made = std::make_shared<Scheduled>();
+  std::optional<Accelerator> accelerator = accelerator_of(settings, hardware_files);
+  if (!accelerator)
+    throw Refusal({"no-hardware", "a schedule needs an accelerator", "hardware", "", "choose one of the presets"});
+  made->accelerator = std::move(*accelerator);
+  made->mapping = mapping_of(settings);
+  made->cost = settings.cost;
+  const Graph* graph = nullptr;
+  if (inference) {
+    std::shared_ptr<const BoundModel> model = bound(settings, settings.batch);
+    Settings applied = settings;
+    if (model->is_training_graph) model = forward_of(*model, applied);
+    graph = &model->graph;
+    made->keeps = model;
+  } else {
+    std::shared_ptr<const TrainingGraph> trained = training(settings, settings.batch);
+    graph = &trained->graph;
+    made->keeps = trained;
+  }
+  made->works = works(*graph);
+  made->bound = total_bound(*graph, made->works, made->accelerator, settings.widths());
+  bool fused = settings.schedule.as_stream && !settings.schedule.write_back;
+  made->partition = !settings.partition.is_null() ? parse_partition(settings.partition.dump(), *graph)
+                    : fused                       ? all_fused(*graph)
+                                                  : layer_by_layer(*graph);
+  made->planner = std::make_unique<Planner>(*graph, made->works, made->accelerator, settings.widths(), made->mapping,
+                                            made->cost, settings.schedule, costs_);
+  made->program =
+      made->planner->program(made->partition, [&](double done) { step(progress, "mappings", 0.1 + 0.8 * done); });
+  step(progress, "schedule", 0.9);
+  made->schedule = monet::schedule(*made->planner, made->program);
+  scheduled_.emplace_front(key, made);
+  if (scheduled_.size() > 2) scheduled_.pop_back();
+  return made;
+}
+
+nlohmann::ordered_json Session::schedule(const Settings& settings, bool inference_only,
+                                         const FileResolver& hardware_files, const Progress& progress) {
+  nlohmann::ordered_json json = {{"schema", "monet.schedule/1"},
+                                 {"engine", {{"name", "monet"}, {"version", kEngineVersion}}},
+                                 {"settings", to_json(settings)},
+                                 {"model", {{"name", file_.name()}}},
+                                 {"hardware", nullptr}};
+  std::vector<Diagnostic> warnings;
+  json["inference"] = json["step"] = nullptr;
+  std::shared_ptr<const Scheduled> trained;
+  if (!inference_only) {
+    try {
+      trained = scheduled(settings, false, hardware_files, progress);
+    } catch (const Refusal& refusal) {
+      if (!std::all_of(refusal.problems().begin(), refusal.problems().end(), is_missing_gradient)) throw;
+      warnings.push_back(forward_only(refusal.problems()));
+    }
+  }
+  // A partition names the units of the graph that is asked for first.
+  Settings forward = settings;
+  if (trained) forward.partition = nullptr;
+  std::shared_ptr<const Scheduled> inference = scheduled(forward, true, hardware_files, progress);
+  json["hardware"] = {{"name", inference->accelerator.name}, {"description", inference->accelerator.description}};
+  json["inference"] = schedule_json(inference->view());
+  if (trained) json["step"] = schedule_json(trained->view());
+  warnings.insert(warnings.end(), inference->accelerator.warnings.begin(), inference->accelerator.warnings.end());
+  warnings.insert(warnings.end(), inference->mapping.warnings.begin(), inference->mapping.warnings.end());
+  json["warnings"] = nlohmann::ordered_json::array();
+  for (const Diagnostic& warning : warnings) json["warnings"].push_back(to_json(warning));
+  return json;
+}
+
+std::string Session::trace(const Settings& settings, bool inference, const FileResolver& hardware_files,
+                           const Progress& progress) {
+  return chrome_trace(scheduled(settings, inference, hardware_files, progress)->view());
 }
 
 std::shared_ptr<const Graph> Session::graph(const Settings& settings, bool with_training) {

@@ -38,6 +38,15 @@ class Session {
   nlohmann::ordered_json analyze(const Settings& settings, const FileResolver& hardware_files = {},
                                  const Progress& progress = {});
 
+  // monet.schedule/1: the schedules of inference and of a training step (null where there is no training graph, or
+  // `inference_only`), the settings' partition applied to the latter (to inference if that is all). Throws Refusal, also
+  // where the settings name no hardware.
+  nlohmann::ordered_json schedule(const Settings& settings, bool inference_only = false,
+                                  const FileResolver& hardware_files = {}, const Progress& progress = {});
+  // The schedule of a step, or of inference, event by event, as a Chrome trace. Throws as `schedule` does.
+  std::string trace(const Settings& settings, bool inference, const FileResolver& hardware_files = {},
+                    const Progress& progress = {});
+
   // The forward graph, or the training graph. Throws Refusal, of the latter for operators without a gradient as well.
   std::shared_ptr<const Graph> graph(const Settings& settings, bool training);
 
@@ -48,6 +57,10 @@ class Session {
   std::shared_ptr<const BoundModel> bound(const Settings& settings, std::optional<int64_t> batch);
   std::shared_ptr<const TrainingGraph> training(const Settings& settings, std::optional<int64_t> batch);
 
+  struct Scheduled;
+  std::shared_ptr<const Scheduled> scheduled(const Settings& settings, bool inference,
+                                             const FileResolver& hardware_files, const Progress& progress);
+
   void add_costs(Results& results, const MappingFile& mapping, const Settings& settings, const Progress& progress);
   LargestBatch find_largest_batch(const Settings& settings, int64_t batch, MemoryOptions options, int64_t capacity);
 
@@ -56,6 +69,7 @@ class Session {
   std::list<std::pair<std::string, std::shared_ptr<const BoundModel>>> bound_;
   std::list<std::pair<std::string, std::shared_ptr<const TrainingGraph>>> training_;
   std::list<std::pair<std::string, std::shared_ptr<const LargestBatch>>> largest_;
+  std::list<std::pair<std::string, std::shared_ptr<const Scheduled>>> scheduled_;  // the last two
   CostCache costs_;
 };
 

@@ -271,6 +271,15 @@ Settings parse_settings(const std::string& text) {
   }
   if (!known_law)
     reader.problem("access_energy", "is \"" + settings.access_energy + "\", which is not known", "one of: " + laws);
+  if (const Json* partition = reader.find("partition")) {
+    settings.partition = *partition;
+    if (!partition->is_object())
+      reader.problem("partition", "must be an object with `groups`, is " + partition->dump(), "");
+  }
+  reader.boolean("write_back", settings.schedule.write_back);
+  bool separate = false;
+  reader.either("accumulation", "in_place", "separate", separate);
+  settings.schedule.accumulate_in_place = !separate;
   reader.finish();
   if (!problems.empty()) throw Refusal(std::move(problems));
   return settings;
@@ -311,6 +320,9 @@ Json to_json(const Settings& s) {
       {"factor_limit", s.cost.factor_limit},
       {"corrections", corrections},
       {"access_energy", s.access_energy},
+      {"partition", s.partition},
+      {"write_back", s.schedule.write_back},
+      {"accumulation", s.schedule.accumulate_in_place ? "in_place" : "separate"},
   };
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/cost/layer_cost.h"
+#include "engine/schedule/program.h"
 #include "engine/training/precision.h"
 #include "engine/training/training_graph.h"
 
@@ -38,6 +39,10 @@ struct Settings {
   // "objective": latency | energy | edp, "factor_limit", "corrections" of ZigZag's model: names of CostOptions' fields,
   // or "all"
   CostOptions cost;
+  // How a step is scheduled. "partition": {"groups": [...]} (schedule/partition.h); null: layer by layer. "write_back":
+  // what crosses groups goes off the chip. "accumulation": in_place | separate, of gradients over micro-batches.
+  nlohmann::ordered_json partition = nullptr;
+  ScheduleOptions schedule;
   std::string access_energy = "file";  // "access_energy": of the hardware file, or a law (hardware/access_energy.h)
 
   Precision widths() const { return tensor_widths ? precision : datapath_precision(); }

@@ -10,6 +10,7 @@
 #include "engine/analysis/session.h"
 #include "engine/cli/yaml.h"
 #include "engine/report/report.h"
+#include "engine/report/schedule_report.h"
 #include "engine/training/coverage.h"
 
 namespace {
@@ -199,6 +200,19 @@ int main(int argc, char** argv) {
   cost->add_option("--json", json, "write monet.cost/1 to a file, or - for standard output");
   flags.add(*cost, true);
 
+  bool write_back = false, by_layer = false;
+  std::string partition, trace;
+  CLI::App* schedule =
+      app.add_subcommand("schedule", "when and where everything runs: inference and a training step, tile by tile");
+  schedule->add_option("MODEL", model, "an ONNX file")->required();
+  schedule->add_flag("--training", training, "of a training step too (default: inference alone, as Stream runs it)");
+  schedule->add_flag("--layer-by-layer", by_layer, "as Stream: every layer streams its operands from off the chip");
+  schedule->add_flag("--write-back", write_back, "what crosses fused groups goes off the chip");
+  schedule->add_option("--partition", partition, "a JSON file of fused groups");
+  schedule->add_option("--trace", trace, "write the events (Chrome's trace format) to a file, or - for standard output");
+  schedule->add_option("--json", json, "write monet.schedule/1 to a file, or - for standard output");
+  flags.add(*schedule, true);
+
   CLI::App* presets = app.add_subcommand("hardware", "list the accelerator presets, or print one");
   presets->add_option("NAME", preset, "a preset's name");
 
@@ -246,6 +260,14 @@ int main(int argc, char** argv) {
       Json report = monet::cost_layers_report(monet::layers_of_model(*session, settings, training), settings,
                                               flags.files(), core);
       return deliver(report, monet::cost_table(report, nests));
+    }
+    if (*schedule) {
+      if (!partition.empty()) settings.partition = flags.parsed(partition, "bad-partition");
+      settings.schedule.as_stream = !training;
+      settings.schedule.write_back = settings.schedule.write_back || write_back || by_layer;
+      Json report = session->schedule(settings, !training, flags.files());
+      if (!trace.empty()) write_output(trace, session->trace(settings, !training, flags.files()));
+      return deliver(report, monet::schedule_table(report));
     }
     Json report = session->analyze(settings, flags.files());
     deliver(report, monet::text_table(report));

@@ -71,8 +71,8 @@ const LayerCost& CostCache::cost(const Layer& layer, const Core& core, const Lay
   key << core.memories << core.dimensions << core.sizes << core.unit_energy << core.dataflows;
   key << mapping.spatial << mapping.links << mapping.temporal_ordering;
   key << static_cast<int>(options.objective) << options.factor_limit << options.spatial_candidates
-      << options.hold_floors << options.add_half_shared << options.leave_room_above << options.count_all_traffic
-      << options.count_partial_words << options.count_uneven_tiles;
+      << options.parallel_tiles << options.hold_floors << options.add_half_shared << options.leave_room_above
+      << options.count_all_traffic << options.count_partial_words << options.count_uneven_tiles;
   std::string bytes = key.take();
   auto known = costs_.find(bytes);
   if (known == costs_.end()) {

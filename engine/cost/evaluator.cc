@@ -395,6 +395,16 @@ void MappingEvaluator::set_links() {
   }
 }
 
+// Iterations of the outermost loops below a link that do not index the operand: its data stay for so long.
+double MappingEvaluator::top_run(int operand, int link) const {
+  uint32_t indexing = operands_[operand].relevant | operands_[operand].partial;
+  int end = ends_[operand][link - 1], from = link > 1 ? ends_[operand][link - 2] : 0;
+  double run = 1;
+  for (; end > from && !(indexing >> order_[end - 1] & 1); --end)
+    run *= static_cast<double>(loops_[order_[end - 1]].size);
+  return run;
+}
+
 void MappingEvaluator::set_windows() {
   for (const MemoryState& memory : memories_) {
     std::array<double, 3> utilisation{};
@@ -420,7 +430,6 @@ void MappingEvaluator::set_windows() {
     }
   }
   for (int o = 0; o < operand_count(); ++o) {
-    uint32_t indexing = operands_[o].relevant | operands_[o].partial;
     link_[o][0].window = 1;
     for (int l = 1; l < level_count(o); ++l) {
       Link& link = link_[o][l];
@@ -428,11 +437,7 @@ void MappingEvaluator::set_windows() {
         link.window = link.period;
         continue;
       }
-      int end = ends_[o][l - 1], from = l > 1 ? ends_[o][l - 2] : 0;
-      double run = 1;
-      for (; end > from && !(indexing >> order_[end - 1] & 1); --end)
-        run *= static_cast<double>(loops_[order_[end - 1]].size);
-      link.window = std::floor(link.period / run);
+      link.window = std::floor(link.period / top_run(o, l));
     }
   }
   for (Flow& flow : flows_) {
@@ -613,6 +618,40 @@ double MappingEvaluator::energy() const {
   return sum;
 }
 
+int64_t MappingEvaluator::top_bandwidth(int operand) const {
+  int top = level_count(operand) - 1;
+  if (top < 1) return 0;  // what the array reads is not held back
+  const Flow& moved = flow(operand, top, operands_[operand].output ? fl : tl);
+  return static_cast<int64_t>(std::floor(moved.bits / moved.period)) * static_cast<int64_t>(top_run(operand, top));
+}
+
+double MappingEvaluator::top_load(int tiles) const {
+  int most = 0;
+  for (int o = 0; o < operand_count(); ++o) most = std::max(most, level_count(o));
+  double asked = 0, bandwidth = 0;
+  bool broadcast = false;  // counted: the input that all tiles share
+  for (int o = 0; o < operand_count(); ++o) {
+    int top = level_count(o) - 1;
+    if (top + 1 < most || top < 1) continue;
+    double run = top_run(o, top), own = 0;
+    for (Direction direction : {tl, fl}) {
+      if (direction == fl && !operands_[o].output) continue;
+      const Flow& moved = flow(o, top, direction);
+      if (!moved.active) continue;
+      own += std::floor(moved.bits / moved.period) * run;
+      // What loading takes of the time in which the array computes.
+      double full = std::ceil(moved.bits / ports_[moved.port].bandwidth);
+      if (moved.count == 1)
+        own += std::ceil((full - moved.cycles) / (iterations_ + stall_) * ports_[moved.port].bandwidth);
+      bandwidth = std::max(bandwidth, ports_[moved.port].bandwidth);
+    }
+    bool shared = !operands_[o].output && !broadcast;
+    broadcast = broadcast || shared;
+    asked += own * (shared ? 1 : tiles);
+  }
+  return bandwidth > 0 ? std::ceil(asked / bandwidth) : 1;
+}
+
 LayerCost MappingEvaluator::explain() const {
   LayerCost cost;
   int64_t macs = layer_.macs(), pes = std::max<int64_t>(core_.pes(), 1);
@@ -656,6 +695,7 @@ LayerCost MappingEvaluator::explain() const {
                      (level.writes_by_low + level.writes_by_high) * memory.write_cost;
       operand.levels.push_back(std::move(level));
     }
+    operand.top_bandwidth = top_bandwidth(o);
     cost.operands.push_back(std::move(operand));
   }
   return cost;

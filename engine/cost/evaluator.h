@@ -30,7 +30,10 @@ class MappingEvaluator {
 
   // Of the order evaluated last.
   double cycles() const { return iterations_ + stall_ + onload_ + offload_; }
-  double energy() const;      // pJ
+  double energy() const;  // pJ
+  // How many times over the bandwidth of the highest memory is asked for by so many tiles side by side, rounded up
+  // (CostOptions::parallel_tiles); 1 where operands have only one level.
+  double top_load(int tiles) const;
   LayerCost explain() const;  // everything but `orders`
 
  private:
@@ -92,6 +95,8 @@ class MappingEvaluator {
   bool room_above(size_t memory) const;
   void merge_down();
   void set_links();
+  double top_run(int operand, int link) const;
+  int64_t top_bandwidth(int operand) const;
   void set_windows();
   void set_stall();
   double stall_of(const PortState& port) const;

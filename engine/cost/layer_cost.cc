@@ -6,10 +6,15 @@
 #include <utility>
 
 #include "engine/cost/evaluator.h"
+#include "engine/ir/saturating.h"
 
 namespace monet {
 
 namespace {
+
+bool contains(const std::vector<std::string>& list, const std::string& item) {
+  return std::find(list.begin(), list.end(), item) != list.end();
+}
 
 std::map<std::string, std::string> links_of(const Layer& layer, const LayerMapping& mapping) {
   std::map<std::string, std::string> links = default_links(layer);
@@ -59,6 +64,14 @@ bool search(const Layer& layer, const Core& core, const LayerMapping& mapping, c
     }
     fits = true;
     double cycles = evaluator.cycles();
+    if (options.parallel_tiles > 0) {
+      double asked = evaluator.top_load(options.parallel_tiles) * cycles;
+      if (asked >= best.figure.first) continue;
+      best.figure = {asked, 0};
+      better = true;
+      kept = orders.order();
+      continue;
+    }
     // Energy is half the work and decides only between equals.
     if (options.objective == Objective::latency && cycles > best.figure.first) continue;
     std::pair<double, double> now = figure(options.objective, cycles, evaluator.energy());
@@ -130,13 +143,62 @@ LayerCost cost_order(const Layer& layer, const Core& core, const LayerMapping& m
 }
 
 Core with_offchip(const Accelerator& accelerator, size_t index) {
+  return with_offchip(accelerator, index, {"I1", "I2", "O"});
+}
+
+Core with_offchip(const Accelerator& accelerator, size_t index, const std::vector<std::string>& memory_operands) {
   Core core = accelerator.cores[index];
   if (accelerator.offchip_core < 0 || static_cast<size_t>(accelerator.offchip_core) == index) return core;
   for (Memory memory : accelerator.cores[accelerator.offchip_core].memories) {
     memory.served_dimensions = core.dimensions;  // one off-chip memory serves every PE
+    auto stays = [&](const std::string& operand) { return !contains(memory_operands, operand); };
+    memory.operands.erase(std::remove_if(memory.operands.begin(), memory.operands.end(), stays), memory.operands.end());
+    for (Port& port : memory.ports)
+      port.allocation.erase(std::remove_if(port.allocation.begin(), port.allocation.end(),
+                                           [&](const auto& entry) { return stays(entry.first); }),
+                            port.allocation.end());
     core.memories.push_back(std::move(memory));
   }
   return core;
+}
+
+std::vector<std::string> operands_offchip(const Layer& layer, const Core& core,
+                                          const std::map<std::string, std::string>& links) {
+  struct Held {
+    int64_t bits;
+    std::string operand;
+    int64_t lowest;  // bits that all instances of its lowest memory hold
+  };
+  std::vector<std::string> off;
+  for (size_t m = core.memories.size(); m-- > 0;) {
+    // The operands that have their highest memory here.
+    std::vector<Held> held;
+    for (const LayerOperand& operand : layer.operands) {
+      const std::string& at = links.at(operand.name);
+      bool highest = contains(core.memories[m].operands, at);
+      for (size_t above = m + 1; above < core.memories.size(); ++above)
+        highest = highest && !contains(core.memories[above].operands, at);
+      if (!highest) continue;
+      size_t lowest = 0;
+      while (!contains(core.memories[lowest].operands, at)) ++lowest;
+      held.push_back({saturating_multiply(touched_elements(layer, operand), operand.bits), at,
+                      saturating_multiply(core.memories[lowest].size, core.instances(core.memories[lowest]))});
+    }
+    std::stable_sort(held.begin(), held.end(), [](const Held& a, const Held& b) { return a.bits < b.bits; });
+    size_t kept = held.size();
+    auto sum = [&](size_t begin, size_t end, int64_t Held::*of) {
+      int64_t total = 0;
+      for (size_t i = begin; i < end; ++i) total = saturating_add(total, held[i].*of);
+      return total;
+    };
+    while (kept > 0 && sum(0, kept, &Held::bits) > core.memories[m].size) --kept;
+    if (kept < held.size())
+      while (kept > 0 && core.memories[m].size - sum(0, kept, &Held::bits) < sum(kept, held.size(), &Held::lowest))
+        --kept;
+    for (size_t i = kept; i < held.size(); ++i) off.push_back(held[i].operand);
+  }
+  std::sort(off.begin(), off.end());
+  return off;
 }
 
 }  // namespace monet

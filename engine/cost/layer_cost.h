@@ -23,6 +23,10 @@ struct CostOptions {
   Objective objective = Objective::latency;
   int factor_limit = 6;        // temporal loops per layer (ZigZag's lpf_limit); one per loop if these are more
   int spatial_candidates = 3;  // generated spatial mappings tried where none is given
+  // Of so many equal tiles that run side by side (0: not asked): what has the least cycles times the times that the
+  // off-chip memory's bandwidth is asked for is kept, the first of equals, in place of `objective`. Stream's choice of
+  // mappings: one input, of the operands with most levels, counts once for all tiles.
+  int parallel_tiles = 0;
 
   // ZigZag's results come with six faults, which are the default. The corrected model:
   // - Transfers that happen once are shortened by what a port has to spare during computation, but never below the
@@ -61,6 +65,10 @@ struct OperandCost {
   std::string name;               // as in the layer
   std::string memory_operand;     // I1, I2, O
   std::vector<LevelCost> levels;  // lowest first
+  // Bits per cycle that leave the highest level (an input) or reach it (the output) while they move: a period's share
+  // in what of the period is left for it, whole numbers (ZigZag's instantaneous bandwidth, which Stream holds the
+  // off-chip link with).
+  int64_t top_bandwidth = 0;
 };
 
 // A port that keeps the array waiting. All work side by side, so the longest stall is the layer's.
@@ -102,6 +110,14 @@ LayerCost cost_order(const Layer& layer, const Core& core, const LayerMapping& m
 
 // A core of the accelerator as ZigZag describes one: the off-chip memory, if any, on top of its own.
 Core with_offchip(const Accelerator& accelerator, size_t core);
+// The same for some of I1, I2 and O only: the others stay in the core.
+Core with_offchip(const Accelerator& accelerator, size_t core, const std::vector<std::string>& memory_operands);
+
+// The operands (I1, I2, O) that do not fit the core's highest memories, as Stream decides it: of those that share one,
+// the smallest stay, as long as room is left for what all instances of the others' lowest memories hold. `links`: from
+// the layer's operands.
+std::vector<std::string> operands_offchip(const Layer& layer, const Core& core,
+                                          const std::map<std::string, std::string>& links);
 
 // Remembers costs by what they depend on: loops, operands, precisions, core, mapping and options; names do not matter.
 class CostCache {

@@ -80,6 +80,39 @@ std::vector<FixedLoop> parse_ordering(Fields& entry, Findings& findings) {
   return ordering;
 }
 
+std::vector<int> parse_cores(Fields& entry, Findings& findings) {
+  std::vector<int> cores;
+  const Json* list = entry.array("core_allocation");
+  for (size_t i = 0; list && i < list->size(); ++i) {
+    std::optional<int64_t> core = integer_in((*list)[i]);
+    if (core && *core >= 0 && *core < kMaxLoop) {
+      cores.push_back(static_cast<int>(*core));
+    } else {
+      findings.problem("bad-field", join_path(entry.path(), "core_allocation." + std::to_string(i)),
+                       "must be the id of a core, is " + describe((*list)[i]));
+    }
+  }
+  return cores;
+}
+
+std::vector<LoopParts> parse_tiling(Fields& entry, const std::string& field, Findings& findings) {
+  std::vector<LoopParts> tiling;
+  const Json* list = entry.array(field);
+  for (size_t i = 0; list && i < list->size(); ++i) {
+    std::vector<std::string> words;
+    if ((*list)[i].is_string()) words = split((*list)[i].get<std::string>());
+    if (words.size() == 2 && words[1] == "all") {
+      tiling.push_back({words[0], 0});
+    } else if (std::optional<std::pair<std::string, int64_t>> parts = unrolling_in((*list)[i])) {
+      tiling.push_back({parts->first, parts->second});
+    } else {
+      findings.problem("bad-field", join_path(entry.path(), field + "." + std::to_string(i)),
+                       "must be a loop and its parts, as \"OY, 8\" or \"OY, all\", is " + describe((*list)[i]));
+    }
+  }
+  return tiling;
+}
+
 }  // namespace
 
 std::map<std::string, std::string> default_links(const Layer& layer) {
@@ -100,8 +133,8 @@ std::map<std::string, std::string> default_links(const Layer& layer) {
   return links;
 }
 
-LayerMapping MappingFile::of(const Layer& layer) const {
-  for (const std::string& name : {layer.name, layer.op, std::string("default")})
+LayerMapping MappingFile::of(const std::string& layer_name, const std::string& op) const {
+  for (const std::string& name : {layer_name, op, std::string("default")})
     for (const LayerMapping& mapping : mappings)
       if (mapping.name == name) return mapping;
   return {};
@@ -124,7 +157,6 @@ MappingFile parse_mapping(const std::string& text) {
     }
     Fields entry(value, path, findings);
     entry.require({"name"});
-    entry.accept({"core_allocation", "intra_core_tiling", "inter_core_tiling"});
     LayerMapping mapping;
     mapping.name = entry.text("name").value_or("");
     if (!mapping.name.empty() && !names.insert(mapping.name).second)
@@ -132,6 +164,9 @@ MappingFile parse_mapping(const std::string& text) {
     mapping.spatial = parse_spatial(entry, findings);
     mapping.links = parse_links(entry, findings);
     mapping.temporal_ordering = parse_ordering(entry, findings);
+    mapping.core_allocation = parse_cores(entry, findings);
+    mapping.intra_core_tiling = parse_tiling(entry, "intra_core_tiling", findings);
+    mapping.inter_core_tiling = parse_tiling(entry, "inter_core_tiling", findings);
     entry.finish();
     file.mappings.push_back(std::move(mapping));
   }

@@ -26,6 +26,7 @@ struct Port {
   // Operand ("I1", "I2", "O") and direction: "fh" and "th" are written from and read to the next higher level, "fl" and
   // "tl" written from and read to the next lower one.
   std::vector<std::pair<std::string, std::string>> allocation;
+  bool operator==(const Port&) const = default;
 };
 
 struct Memory {
@@ -36,6 +37,7 @@ struct Memory {
   std::vector<std::string> operands;           // subset of I1, I2, O
   std::vector<std::string> served_dimensions;  // array dimensions one instance serves; [] = one per PE
   std::vector<Port> ports;
+  bool operator==(const Memory&) const = default;
 };
 
 struct Core {

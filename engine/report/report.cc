@@ -4,6 +4,7 @@
 #include <map>
 
 #include "engine/report/cost_report.h"
+#include "engine/schedule/partition.h"
 #include "engine/training/recompute.h"
 #include "engine/workload/layer.h"
 
@@ -304,12 +305,6 @@ Json mappings_json(const Results& r) {
   return list;
 }
 
-std::string layer_name(const Graph& graph, const Unit& unit) {
-  if (unit.origin != kNone) return label(graph, unit.origin);
-  if (unit.target != kNone) return graph.tensors[unit.target].name;
-  return label(graph, unit.nodes.front());
-}
-
 Json layers_json(const Results& r) {
   const Graph& graph = r.graph();
   std::vector<bool> is_saved(graph.tensors.size(), false);
@@ -349,7 +344,7 @@ Json layers_json(const Results& r) {
         if (operand.transposed) transposed.push_back(operand.name);
     UnitId origin = unit.phase != Phase::forward && unit.origin != kNone ? graph.nodes[unit.origin].unit : kNone;
     Json layer = {{"id", u},
-                  {"name", layer_name(graph, unit)},
+                  {"name", unit_name(graph, unit)},
                   {"op", unit.op},
                   {"phase", name(unit.phase)},
                   {"role", name(unit.role)},

@@ -18,11 +18,6 @@ const char* name(MemoryCategory category) {
 
 int64_t total(const BytesByCategory& bytes) { return std::accumulate(bytes.begin(), bytes.end(), int64_t{0}); }
 
-namespace {
-
-int64_t& at(BytesByCategory& bytes, MemoryCategory category) { return bytes[static_cast<size_t>(category)]; }
-
-// Persistent tensors are held throughout, so liveness concerns computed ones only.
 MemoryCategory category_of(const Graph& graph, const Tensor& tensor) {
   switch (tensor.kind) {
     case TensorKind::input:
@@ -50,6 +45,10 @@ MemoryCategory category_of(const Graph& graph, const Tensor& tensor) {
   if (tensor.of != kNone && graph.tensors[tensor.of].kind == TensorKind::parameter) return MemoryCategory::gradients;
   return MemoryCategory::activation_gradients;
 }
+
+namespace {
+
+int64_t& at(BytesByCategory& bytes, MemoryCategory category) { return bytes[static_cast<size_t>(category)]; }
 
 // Where a tensor's bytes are: views resolved, and updated parameters, states, sums and running statistics to what they
 // replace.

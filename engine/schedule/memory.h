@@ -28,6 +28,7 @@ enum class MemoryCategory : uint8_t {
 };
 constexpr int kMemoryCategories = 9;
 const char* name(MemoryCategory category);
+MemoryCategory category_of(const Graph& graph, const Tensor& tensor);  // never workspace or master_weights
 
 using BytesByCategory = std::array<int64_t, kMemoryCategories>;  // indexed by MemoryCategory
 int64_t total(const BytesByCategory& bytes);

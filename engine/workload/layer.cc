@@ -120,6 +120,12 @@ int64_t touched_elements(const Layer& layer, const LayerOperand& operand) {
   return product;
 }
 
+Layer sliced(Layer layer, const std::string& dim, int64_t parts) {
+  for (Loop& loop : layer.loops)
+    if (loop.dim == dim) loop.size = loop.size / parts + (loop.size % parts != 0);
+  return layer;
+}
+
 Precision datapath_precision() { return uniform_precision(DType::int8); }
 
 int64_t Layer::macs() const {

@@ -62,6 +62,10 @@ int64_t window_span(const WindowedAxis& axis, int64_t points, int64_t taps, int6
 // Elements of the operand that the layer's iterations touch: positions that a stride steps over do not count.
 int64_t touched_elements(const Layer& layer, const LayerOperand& operand);
 
+// The largest of so many parts of the layer when one loop is divided; as it is without that loop. Parts of a window's
+// points overlap in what they read.
+Layer sliced(Layer layer, const std::string& dim, int64_t parts);
+
 // What ZigZag and Stream assume of every ONNX model: operands of 8 bits, hence partial sums of 16.
 Precision datapath_precision();
 

@@ -13,6 +13,7 @@
 #include "engine/analysis/session.h"
 #include "engine/cost/layer_cost.h"
 #include "engine/report/report.h"
+#include "engine/schedule/scheduler.h"
 #include "engine/training/gradient_rules.h"
 
 namespace {
@@ -63,6 +64,43 @@ void BM_AnalyzeNewCapacity(benchmark::State& state, const std::string& path) {
 }
 
 // The training graph of a chain of MatMul and Relu, without import: time must grow with the nodes, not faster.
+// A whole training step on an accelerator, tile by tile. 0: planned and scheduled from scratch, mappings cached;
+// 1: scheduled again with the tiles' costs known, as searches do; 2: the simulation of one program alone.
+void BM_Schedule(benchmark::State& state, const std::string& path, const std::string& settings_text) {
+  auto source = monet::open_file(path);
+  monet::Session session(*source, path);
+  monet::Settings settings = monet::parse_settings(settings_text);
+  std::shared_ptr<const monet::Graph> graph = session.graph(settings, true);
+  std::vector<monet::Work> works = monet::works(*graph);
+  monet::Accelerator accelerator = *monet::accelerator_of(settings, {});
+  monet::MappingFile mapping;
+  monet::CostCache cache;
+  monet::Partition partition = monet::layer_by_layer(*graph);
+  auto planner = [&] {
+    return std::make_unique<monet::Planner>(*graph, works, accelerator, settings.widths(), mapping, settings.cost,
+                                            settings.schedule, cache);
+  };
+  std::unique_ptr<monet::Planner> kept = planner();
+  monet::Program program = kept->program(partition);
+  for (auto _ : state) {
+    if (state.range(0) == 0) kept = planner();
+    if (state.range(0) < 2) program = kept->program(partition);
+    benchmark::DoNotOptimize(monet::schedule(*kept, program, false).latency);
+  }
+  state.counters["units"] = static_cast<double>(graph->units.size());
+  state.counters["tiles"] = static_cast<double>(program.tiles.size());
+  state.counters["pieces"] = static_cast<double>(program.pieces.size());
+  state.counters["needs"] = static_cast<double>(program.needs.size());
+}
+BENCHMARK_CAPTURE(BM_Schedule, resnet18_cifar, "examples/models/resnet18_cifar.onnx",
+                  R"({"hardware": "edge_tpu", "batch": 4, "optimizer": "adam"})")
+    ->DenseRange(0, 2)
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(BM_Schedule, gpt2_small, "examples/models/gpt2_small.onnx",
+                  R"({"hardware": "fusemax", "optimizer": "adam"})")
+    ->DenseRange(0, 2)
+    ->Unit(benchmark::kMillisecond);
+
 void BM_TrainingGraphOfChain(benchmark::State& state) {
   monet::Graph graph;
   auto tensor = [&](const std::string& name, monet::TensorKind kind) {
