@@ -101,6 +101,7 @@ std::vector<LoopParts> parse_tiling(Fields& entry, const std::string& field, Fin
   for (size_t i = 0; list && i < list->size(); ++i) {
     std::vector<std::string> words;
     if ((*list)[i].is_string()) words = split((*list)[i].get<std::string>());
+    if (words.size() == 2 && words[1] == "*") continue;  // for whoever schedules to choose
     if (words.size() == 2 && words[1] == "all") {
       tiling.push_back({words[0], 0});
     } else if (std::optional<std::pair<std::string, int64_t>> parts = unrolling_in((*list)[i])) {

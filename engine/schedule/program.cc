@@ -167,7 +167,9 @@ Placement Planner::place(UnitId id, const FusedGroup& group, bool stream, const 
   LayerMapping fixed = mapping_.of(called, unit.op);
   auto axis_of_kind = [&](SliceAxis::Kind kind) {
     for (size_t a = 0; a < own.axes.size(); ++a)
-      if (own.axes[a].kind == kind && own.axes[a].size >= tiles) return static_cast<int>(a);
+      // (Sums over an axis are not known before its last slice.)
+      if (own.axes[a].kind == kind && own.axes[a].size >= tiles && own.axes[a].exchanged == 0)
+        return static_cast<int>(a);
     return kNone;
   };
   auto axis_of_dim = [&](const std::string& dim) {
@@ -495,6 +497,35 @@ Program Planner::program(const Partition& partition, const std::function<void(do
       program.state_bits += elements(graph_.tensors[t].shape) * element_bits_[t];
 
   std::vector<int32_t> need_at;  // by piece, of the step being made: its whole need
+  // What passes between the units of a fused group has to stay on the chip.
+  auto too_large = [&](UnitId u) {
+    const UnitParts& own = parts_[u];
+    const Placement& placement = program.placements[u];
+    auto core = static_cast<size_t>(placement.cores.front());
+    const StoreInfo& store = stores_.all()[stores_.of(core, 0, MemoryCategory::activations)];
+    double bits = 0;
+    auto add = [&](const std::vector<int64_t>& list, const std::vector<AxisUse> SliceAxis::*uses) {
+      for (size_t i = 0; i < list.size(); ++i) {
+        double part = static_cast<double>(list[i]);
+        auto cores = static_cast<int64_t>(placement.cores.size());
+        if (placement.split != kNone)
+          part *= share((own.axes[placement.split].*uses)[i], own.axes[placement.split].size, cores);
+        if (placement.tiled != kNone)
+          part *= share((own.axes[placement.tiled].*uses)[i], own.axes[placement.tiled].size, placement.tiles);
+        bits += part;
+      }
+    };
+    add(own.read_bits, &SliceAxis::reads);
+    add(own.written_bits, &SliceAxis::writes);
+    std::string called = unit_name(graph_, graph_.units[u]);
+    throw Refusal(
+        {"tile-too-large",
+         "a tile of " + called + " in its fused group and what it reads take " +
+             std::to_string(static_cast<int64_t>(bits / 8)) + " bytes, " + store.name + " has " +
+             std::to_string(store.capacity / 8),
+         called, "",
+         "a memory of that many bytes, more tiles than " + std::to_string(placement.tiles) + ", or a smaller group"});
+  };
   auto make_step = [&](UnitId u, int64_t slot) {
     const Placement& placement = program.placements[u];
     const UnitParts& own = parts_[u];
@@ -528,6 +559,7 @@ Program Planner::program(const Partition& partition, const std::function<void(do
       TensorId t = work.reads[i];
       if (own.read_streams[i]) continue;  // it is off the chip, and stays there
       bool streamed = own.layer ? cost.streams[own.second[i] ? 1 : 0].streams : cost.all_stream;
+      if (streamed && maker[t] != kNone && group_of[maker[t]] == group_of[u] && !options_.as_stream) too_large(u);
       double selected = std::min(
           1.0, static_cast<double>(own.read_bits[i]) /
                    static_cast<double>(std::max<int64_t>(elements(graph_.tensors[t].shape) * element_bits_[t], 1)));

@@ -440,6 +440,14 @@ class Run {
         release(piece);
       }
     }
+    bool group_ends = &step == &program_.steps.back() || (&step)[1].group != step.group;
+    if (group_ends && options_.write_back)
+      for (int store = 0; store < off_; ++store)
+        while (!held_by_[store].empty()) {
+          int32_t piece = held_by_[store].back();
+          bring_off(piece, step.unit, Cause::write_back);
+          drop(piece, store, 0);
+        }
   }
 
   // Drops copies that nobody needs any more.
@@ -457,10 +465,9 @@ class Run {
       if (off && !p.stored && !p.output) drop(piece, off_, end);
       return;
     }
-    bool leaves = p.crossing && options_.write_back;
     any_store(piece, [&](int store) {
       if (store == off_ || uses_at_[at(piece, store)] > 0) return false;
-      if (off || leaves || any_store(piece, [&](int other) { return other != store; })) drop(piece, store, 0);
+      if (off || any_store(piece, [&](int other) { return other != store; })) drop(piece, store, 0);
       return false;
     });
   }

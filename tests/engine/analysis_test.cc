@@ -35,7 +35,7 @@ TEST(Settings, ReadBackWhatTheyWrite) {
       R"("batch_norm":"frozen","assume_batch_norm":true,"train":["a*"],"freeze":["b"],"unsupported":"pass","last_layers":2,)"
       R"("biases_only":true,"lora_rank":8,"recompute":["c"],"widths":"tensors",)"
       R"("mapping":[{"name":"default","spatial_mapping":{"D1":["K, 8"]}}],"objective":"edp","factor_limit":4,)"
-      R"("corrections":["hold_floors","leave_room_above"],"access_energy":"hp_22nm"})";
+      R"("corrections":["hold_floors","leave_room_above"],"access_energy":"hp_22nm","partition":{"groups":[{"units":[0,1]}]},"write_back":true,"accumulation":"separate"})";
   Settings s = parse_settings(text);
   EXPECT_EQ(s.capacity_bytes, 5);
   EXPECT_EQ(s.dims.at("n"), 7);
