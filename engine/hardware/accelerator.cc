@@ -9,6 +9,11 @@
 
 namespace monet {
 
+const char* name(MemoryRegion::Holds holds) {
+  constexpr const char* kNames[kMemoryRegions] = {"parameters", "gradients", "checkpoints"};
+  return kNames[static_cast<size_t>(holds)];
+}
+
 namespace {
 
 template <typename Selected>

@@ -3,7 +3,9 @@
 // Sizes in bits, bandwidths in bits per cycle, energies in pJ per access of one full word, as in those tools.
 //
 // Our extensions, all optional: `description` and `source` at the top; `core_types`, an object of core definitions that
-// `cores` may name instead of a file, so that a mesh of equal cores is one file; `vector` in a core.
+// `cores` may name instead of a file, so that a mesh of equal cores is one file; `vector` in a core; in a memory
+// `regions`: {"parameters": {"size": 4194304, "bandwidth": 512}, "gradients": {...}, "checkpoints": {...}}, the last
+// for forward tensors that the backward pass reads.
 #pragma once
 
 #include <cstdint>
@@ -29,6 +31,17 @@ struct Port {
   bool operator==(const Port&) const = default;
 };
 
+// A part of a core's highest memory that is kept for one kind of tensor, with a bandwidth of its own (ours; the
+// training accelerator's parameter buffer, gradient accumulation buffer and activation checkpoint region).
+struct MemoryRegion {
+  enum class Holds : uint8_t { parameters, gradients, checkpoints } holds = Holds::parameters;
+  int64_t size = 0;       // bits, of the memory's
+  int64_t bandwidth = 0;  // bit/cycle, each way
+  bool operator==(const MemoryRegion&) const = default;
+};
+constexpr int kMemoryRegions = 3;
+const char* name(MemoryRegion::Holds holds);
+
 struct Memory {
   std::string name;
   int64_t size = 0;                      // bits per instance
@@ -37,6 +50,7 @@ struct Memory {
   std::vector<std::string> operands;           // subset of I1, I2, O
   std::vector<std::string> served_dimensions;  // array dimensions one instance serves; [] = one per PE
   std::vector<Port> ports;
+  std::vector<MemoryRegion> regions;  // each kind once, together at most as large as the memory
   bool operator==(const Memory&) const = default;
 };
 

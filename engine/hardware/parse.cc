@@ -160,6 +160,30 @@ void parse_v1_ports(Fields& fields, const Json& list, Memory& memory, Findings& 
   }
 }
 
+void parse_regions(Fields& memory_fields, Memory& memory, Findings& findings) {
+  const Json* value = memory_fields.object("regions");
+  if (!value) return;
+  Fields regions(*value, join_path(memory_fields.path(), "regions"), findings);
+  int64_t left = memory.size;
+  for (int kind = 0; kind < kMemoryRegions; ++kind) {
+    MemoryRegion region;
+    region.holds = static_cast<MemoryRegion::Holds>(kind);
+    const Json* given = regions.object(name(region.holds));
+    if (!given) continue;
+    Fields fields(*given, join_path(regions.path(), name(region.holds)), findings);
+    fields.require({"size", "bandwidth"});
+    region.size = fields.integer("size", 1, kMaxBits).value_or(1);
+    region.bandwidth = fields.integer("bandwidth", 1, kMaxBits).value_or(1);
+    fields.finish();
+    left -= std::min(region.size, left + 1);
+    memory.regions.push_back(region);
+  }
+  if (left < 0)
+    findings.problem("bad-field", regions.path(),
+                     "take more than the memory's " + std::to_string(memory.size) + " bits");
+  regions.finish();
+}
+
 Memory parse_memory(const std::string& name, const Json& value, const std::string& path,
                     const std::vector<std::string>& dimensions, Findings& findings) {
   Memory memory;
@@ -206,6 +230,7 @@ Memory parse_memory(const std::string& name, const Json& value, const std::strin
           findings.problem("bad-field", join_path(path, "ports"),
                            "\"" + operand + ", " + direction + "\" is allocated twice");
   }
+  parse_regions(fields, memory, findings);
   fields.finish();
   return memory;
 }

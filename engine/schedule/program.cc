@@ -136,8 +136,8 @@ const TileCost& Planner::tile_cost(UnitId id, int32_t core, const Placement& pla
         graph_.tensors[works_[id].reads.front()].kind == TensorKind::sum)
       held.read_bits = held.written_bits;
     const auto& all = stores_.all();
-    int input = stores_.of(static_cast<size_t>(core), 0, MemoryCategory::activations);
-    int output = stores_.of(static_cast<size_t>(core), 2, MemoryCategory::activations);
+    int input = stores_.of(static_cast<size_t>(core), 0);
+    int output = stores_.of(static_cast<size_t>(core), 2);
     if (stream || input < 0 || output < 0 ||
         held.read_bits + (input == output ? held.written_bits : 0) > static_cast<double>(all[input].capacity) ||
         held.written_bits > static_cast<double>(all[output].capacity)) {
@@ -399,6 +399,10 @@ Program Planner::program(const Partition& partition, const std::function<void(do
   for (UnitId u = 0; u < static_cast<UnitId>(graph_.units.size()); ++u)
     if (!works_[u].view)
       for (TensorId t : works_[u].writes) maker[t] = u;
+  std::vector<char> saved(n, 0);  // made forward, read backward
+  for (UnitId u = 0; u < static_cast<UnitId>(graph_.units.size()); ++u)
+    if (graph_.units[u].phase == Phase::backward)
+      for (TensorId t : works_[u].reads) saved[t] = maker[t] != kNone && graph_.units[maker[t]].phase == Phase::forward;
   std::vector<char> crossing(n, 0);
   for (UnitId u = 0; u < static_cast<UnitId>(graph_.units.size()); ++u)
     for (TensorId t : works_[u].reads)
@@ -412,6 +416,13 @@ Program Planner::program(const Partition& partition, const std::function<void(do
     Piece piece;
     piece.tensor = t;
     piece.category = category_of(graph_, tensor);
+    if (piece.category == MemoryCategory::parameters || piece.category == MemoryCategory::buffers) {
+      piece.region = static_cast<int>(MemoryRegion::Holds::parameters);
+    } else if (piece.category == MemoryCategory::gradients) {
+      piece.region = static_cast<int>(MemoryRegion::Holds::gradients);
+    } else if (saved[t]) {
+      piece.region = static_cast<int>(MemoryRegion::Holds::checkpoints);
+    }
     piece.stored = maker[t] == kNone;
     piece.output = is_output[t];
     piece.crossing = crossing[t];
@@ -502,7 +513,7 @@ Program Planner::program(const Partition& partition, const std::function<void(do
     const UnitParts& own = parts_[u];
     const Placement& placement = program.placements[u];
     auto core = static_cast<size_t>(placement.cores.front());
-    const StoreInfo& store = stores_.all()[stores_.of(core, 0, MemoryCategory::activations)];
+    const StoreInfo& store = stores_.all()[stores_.of(core, 0)];
     double bits = 0;
     auto add = [&](const std::vector<int64_t>& list, const std::vector<AxisUse> SliceAxis::*uses) {
       for (size_t i = 0; i < list.size(); ++i) {

@@ -41,10 +41,11 @@ struct Piece {
   TensorId tensor = kNone;
   int64_t bits = 0;
   MemoryCategory category = MemoryCategory::activations;
-  bool stored = false;    // off the chip from the start
-  bool output = false;    // off the chip in the end
-  bool crossing = false;  // read by another group than the one that makes it
-  bool replaces = false;  // what it is written over is off the chip already: an update
+  int region = Stores::kNoRegion;  // of a core's memory, that it belongs into if there is one
+  bool stored = false;             // off the chip from the start
+  bool output = false;             // off the chip in the end
+  bool crossing = false;           // read by another group than the one that makes it
+  bool replaces = false;           // what it is written over is off the chip already: an update
 };
 
 struct Need {

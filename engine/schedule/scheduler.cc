@@ -70,10 +70,10 @@ class Run {
   size_t at(int32_t piece, int store) const { return static_cast<size_t>(piece) * n_ + static_cast<size_t>(store); }
   int store_of(const Step& step, int tile, const Need& need) const {
     auto core = static_cast<size_t>(program_.tiles[step.first_tile + tile].core);
-    return stores_.of(core, need.second ? 1 : 0, program_.pieces[need.piece].category);
+    return stores_.of(core, need.second ? 1 : 0, program_.pieces[need.piece].region);
   }
   int store_of_output(const Tile& tile, int32_t piece) const {
-    return stores_.of(static_cast<size_t>(tile.core), 2, program_.pieces[piece].category);
+    return stores_.of(static_cast<size_t>(tile.core), 2, program_.pieces[piece].region);
   }
   // Calls visit(store) for every store that has the piece, the one off the chip included, until it returns true.
   template <typename Visit>
@@ -178,8 +178,10 @@ class Run {
     return arrival;
   }
   int64_t duration_of(const std::vector<int>& path, int64_t bits, int from, int to) const {
-    int64_t least = std::min(stores_.all()[from].read_bandwidth, stores_.all()[to].write_bandwidth);
-    if (from == off_ || to == off_ || !path.empty()) least = std::numeric_limits<int64_t>::max();
+    // A link to the memory off the chip has that memory's bandwidth.
+    int64_t least = std::numeric_limits<int64_t>::max();
+    if (from != off_) least = std::min(least, stores_.all()[from].read_bandwidth);
+    if (to != off_) least = std::min(least, stores_.all()[to].write_bandwidth);
     for (int link : path) least = std::min(least, interconnect_.links()[link].bandwidth);
     if (least == std::numeric_limits<int64_t>::max()) return 0;
     return (bits + least - 1) / least;
@@ -280,7 +282,6 @@ class Run {
 
   // Brings what tiles of the step need of one tensor, all that goes the same way in one transfer.
   void load(const Step& step, const Need* first, const Need* last) {
-    const Tensor& tensor = planner_.graph().tensors[program_.pieces[first->piece].tensor];
     batches_.clear();
     deliveries_.clear();
     for (const Need* need = first; need != last; ++need) {
@@ -341,7 +342,7 @@ class Run {
       event.cause = batch.offchip ? Cause::load : Cause::move;
       event.bits = batch.bits;
       const std::vector<int>& path = interconnect_.links_of(batch.way);
-      int to = stores_.of(batch.core, 0, category_of(planner_.graph(), tensor));
+      int to = stores_.of(batch.core, 0, program_.pieces[first->piece].region);
       batch.arrival = move(path, duration_of(path, batch.bits, batch.from, std::max(to, 0)),
                            std::max(batch.begin, batch.ready), event);
       if (batch.offchip) traffic(Cause::load, batch.bits, 0, step.unit);
@@ -472,6 +473,30 @@ class Run {
     });
   }
 
+  // Cycles that the tile's tensors take from and to regions of the core's memory; each of these works by itself.
+  int64_t region_cycles(const Step& step, int p) {
+    const Tile& tile = program_.tiles[step.first_tile + p];
+    std::array<int64_t, kMemoryRegions> bits{}, bandwidth{};
+    auto add = [&](int32_t piece, int store, int64_t moved) {
+      if (store < 0 || !stores_.all()[store].region) return;
+      auto region = static_cast<size_t>(program_.pieces[piece].region);
+      bits[region] += moved;
+      bandwidth[region] = stores_.all()[store].read_bandwidth;
+    };
+    for (int32_t i = 0; i < step.needs; ++i) {
+      const Need& need = program_.needs[step.first_need + i];
+      if (need.tiles.has(p) && !need.streamed) add(need.piece, store_of(step, p, need), need.bits);
+    }
+    for (int32_t i = 0; i < tile.made; ++i) {
+      int32_t piece = program_.made[tile.first_made + i];
+      add(piece, store_of_output(tile, piece), program_.pieces[piece].bits);
+    }
+    int64_t cycles = 0;
+    for (size_t r = 0; r < bits.size(); ++r)
+      if (bits[r] > 0) cycles = std::max(cycles, (bits[r] + bandwidth[r] - 1) / bandwidth[r]);
+    return cycles;
+  }
+
   // Every tile sends its partial sums to all others, halfway through.
   void exchange(const Step& step, int64_t from) {
     exchange_cycles_ = 0;
@@ -483,11 +508,11 @@ class Run {
     event.slot = step.slot;
     event.cause = Cause::move;
     event.bits = step.exchanged_bits * step.tiles;
-    int store = stores_.of(core(0), 2, MemoryCategory::workspace);
+    int store = stores_.of(core(0), 2);
     Arrival arrival = move(path, duration_of(path, event.bits, store, store), from, event);
     exchange_cycles_ = arrival.end - from;
     for (int p = 0; p < step.tiles; ++p) {
-      int own = stores_.of(core(p), 2, MemoryCategory::workspace);
+      int own = stores_.of(core(p), 2);
       const StoreInfo& info = stores_.all()[own];
       auto bits = static_cast<double>(step.exchanged_bits);
       count(step.unit, EnergyTerm::sram,
@@ -523,7 +548,7 @@ class Run {
       const Need& need = program_.needs[step.first_need + i];
       if (need.partial && !need.streamed && need.tiles.has(p)) parts += need.bits;
     }
-    int scratch_store = parts > 0 ? stores_.of(core, 2, MemoryCategory::workspace) : -1;
+    int scratch_store = parts > 0 ? stores_.of(core, 2) : -1;
     int64_t scratch = 0;
     if (scratch_store >= 0) {
       scratch = std::min(parts, store_[scratch_store].capacity());
@@ -555,7 +580,8 @@ class Run {
     std::array<Taken, 32> taken{};
     size_t count_taken = 0;
     if (p == 0) exchange(step, start + cost.cycles / 2);
-    int64_t duration = cost.cycles + exchange_cycles_;
+    int64_t waits_for_region = std::max<int64_t>(0, region_cycles(step, p) - cost.cycles);
+    int64_t duration = cost.cycles + exchange_cycles_ + waits_for_region;
     auto add = [&](const std::vector<int>& path, int64_t bandwidth) {
       for (int link : path) {
         size_t k = 0;
@@ -642,7 +668,7 @@ class Run {
     count(step.unit, EnergyTerm::registers, cost.register_energy);
     count(step.unit, EnergyTerm::sram, cost.sram_energy);
     unit.waits.compute += cost.compute_cycles;
-    unit.waits.memory += cost.memory_cycles;
+    unit.waits.memory += cost.memory_cycles + static_cast<double>(waits_for_region);
     unit.waits.link += static_cast<double>(exchange_cycles_);
     unit.waits.offchip += cost.stream_cycles + static_cast<double>(start - with_room);
     unit.waits.space += static_cast<double>(with_room - begun);

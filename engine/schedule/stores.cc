@@ -8,7 +8,10 @@ namespace monet {
 namespace {
 
 StoreInfo describe(const Memory& memory, std::string name) {
-  StoreInfo info{std::move(name), memory.size};
+  StoreInfo info;
+  info.name = std::move(name);
+  info.capacity = memory.size;
+  for (const MemoryRegion& region : memory.regions) info.capacity -= region.size;
   for (const Port& port : memory.ports) {
     if (port.type != Port::Type::write) info.read_bandwidth = std::max(info.read_bandwidth, port.bandwidth_max);
     if (port.type != Port::Type::read) info.write_bandwidth = std::max(info.write_bandwidth, port.bandwidth_max);
@@ -65,14 +68,38 @@ Stores::Stores(const Accelerator& accelerator) : of_(accelerator.cores.size()), 
       made[c][m] = store;
       of_[c][o].fill(store);
       std::vector<int>& own = of_core_[c];
-      if (std::find(own.begin(), own.end(), store) == own.end()) own.push_back(store);
+      auto add = [&](int one) {
+        if (std::find(own.begin(), own.end(), one) == own.end()) own.push_back(one);
+      };
+      add(store);
+      const Memory& memory = core.memories[m];
+      for (size_t r = 0; r < memory.regions.size(); ++r) {
+        const MemoryRegion& region = memory.regions[r];
+        std::string called = stores_[store].name + ", " + name(region.holds);
+        size_t at = 0;
+        while (at < stores_.size() && stores_[at].name != called) ++at;
+        if (at == stores_.size()) {
+          StoreInfo info = stores_[store];
+          info.name = called;
+          info.capacity = region.size;
+          info.region = true;
+          info.read_bandwidth = info.write_bandwidth = region.bandwidth;
+          stores_.push_back(info);
+          core_of_.push_back(core_of_[store]);
+        }
+        of_[c][o][static_cast<size_t>(region.holds)] = static_cast<int>(at);
+        add(static_cast<int>(at));
+      }
     }
   }
   if (accelerator.offchip_core >= 0 && !accelerator.cores[accelerator.offchip_core].memories.empty()) {
     stores_.push_back(describe(accelerator.cores[accelerator.offchip_core].memories.back(), "off-chip"));
     core_of_.push_back(static_cast<size_t>(accelerator.offchip_core));
   } else {  // none described: it costs nothing and holds everything
-    stores_.push_back({"off-chip", std::numeric_limits<int64_t>::max() / 4});
+    StoreInfo info;
+    info.name = "off-chip";
+    info.capacity = std::numeric_limits<int64_t>::max() / 4;
+    stores_.push_back(info);
     core_of_.push_back(accelerator.cores.size());
   }
 }
