@@ -55,6 +55,8 @@ Planner::Planner(const Graph& graph, const std::vector<Work>& works, const Accel
     if (core.type == "simd" || core.type == "vector") vectors.push_back(index);
     if (core.type == "pooling") poolers.push_back(index);
   }
+  for (const Link& link : interconnect_.links())
+    if (link.offchip) offchip_bandwidth_ = std::max(offchip_bandwidth_, link.bandwidth);
   if (!arrays.empty()) arrays_ = {arrays};
   if (!vectors.empty()) vectors_ = {vectors};
   if (!poolers.empty()) poolers_ = {poolers};
@@ -225,13 +227,21 @@ Placement Planner::place(UnitId id, const FusedGroup& group, bool stream, const 
     Placement candidate = best;
     candidate.split = parts > 1 ? split : kNone;
     candidate.cores.assign(cores.begin(), cores.begin() + static_cast<long>(parts));
-    double cycles = 0;
-    for (size_t i = 0; i < candidate.cores.size(); ++i)
-      if (i == 0 || costs_.core_class(static_cast<size_t>(candidate.cores[i])) !=
-                        costs_.core_class(static_cast<size_t>(candidate.cores[i - 1])))
-        cycles =
-            std::max(cycles, static_cast<double>(tile_cost(id, candidate.cores[i], candidate, parts, stream).cycles) *
-                                 static_cast<double>(candidate.tiles));
+    double cycles = 0, streamed = 0;
+    for (size_t i = 0; i < candidate.cores.size(); ++i) {
+      if (i > 0 && costs_.core_class(static_cast<size_t>(candidate.cores[i])) ==
+                       costs_.core_class(static_cast<size_t>(candidate.cores[i - 1])))
+        continue;
+      const TileCost& cost = tile_cost(id, candidate.cores[i], candidate, parts, stream);
+      cycles = std::max(cycles, static_cast<double>(cost.cycles));
+      double own_bits = 0;
+      for (const TileCost::Stream& s : cost.streams) own_bits += s.read_bits + s.written_bits;
+      streamed = std::max(streamed, own_bits);
+    }
+    // All tiles stream over the same link.
+    if (streamed > 0 && offchip_bandwidth_ > 0)
+      cycles = std::max(cycles, streamed * static_cast<double>(parts) / static_cast<double>(offchip_bandwidth_));
+    cycles *= static_cast<double>(candidate.tiles);
     for (size_t i = 0; i < work.reads.size() && !stream; ++i) {
       const Held& at = held[work.reads[i]];
       if (!at.by) continue;

@@ -148,6 +148,7 @@ class Planner {
   const MappingFile& mapping_;
   ScheduleOptions options_;
   Interconnect interconnect_;
+  int64_t offchip_bandwidth_ = 0;  // bit/cycle
   Stores stores_;
   TileCosts costs_;
   std::vector<TensorId> storage_;

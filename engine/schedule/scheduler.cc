@@ -38,6 +38,7 @@ class Run {
         where_(program.pieces.size() * words_, 0),
         place_(program.pieces.size() * n_, 0),
         held_by_(n_),
+        rank_(n_),
         received_(n_, nullptr) {
     for (const StoreInfo& info : stores_.all()) store_.emplace_back(info.capacity);
     for (const Link& link : interconnect_.links()) links_.emplace_back(link.bandwidth);
@@ -230,16 +231,21 @@ class Run {
     int64_t time = memory.earliest(from, bits);
     if (time != kNever) return time;
     if (bits > memory.capacity()) return kNever;
-    std::vector<std::pair<double, int32_t>>& rank = rank_;
-    rank.clear();
-    for (int32_t piece : held_by_[store])
-      if (pinned_[piece] != step_)
-        rank.push_back({static_cast<double>(uses_[piece]) * static_cast<double>(program_.pieces[piece].bits), piece});
-    // Mostly few have to go: a heap, not a sorted list.
-    std::make_heap(rank.begin(), rank.end(), std::greater<>());
+    // Mostly few have to go: a heap, not a sorted list. While a step is made ready nothing changes in it.
+    Rank& ranked = rank_[store];
+    std::vector<std::pair<double, int32_t>>& rank = ranked.pieces;
+    if (ranked.step != step_) {
+      ranked.step = step_;
+      rank.clear();
+      for (int32_t piece : held_by_[store])
+        if (pinned_[piece] != step_)
+          rank.push_back({static_cast<double>(uses_[piece]) * static_cast<double>(program_.pieces[piece].bits), piece});
+      std::make_heap(rank.begin(), rank.end(), std::greater<>());
+    }
     for (int64_t room = memory.capacity() - memory.held_last(); room < bits && !rank.empty(); rank.pop_back()) {
       std::pop_heap(rank.begin(), rank.end(), std::greater<>());
       int32_t piece = rank.back().second;
+      if (pinned_[piece] == step_ || available_[at(piece, store)] == kNever) continue;
       int64_t gone = from;
       if (!any_store(piece, [&](int s) { return s != store; }))
         gone = write_off(piece, store, from, Cause::eviction, unit).end;
@@ -786,7 +792,12 @@ class Run {
   std::vector<uint64_t> where_;                // by piece: the set of stores that have it
   std::vector<int32_t> place_;                 // by piece and store: its index in held_by_
   std::vector<std::vector<int32_t>> held_by_;  // pieces, by store
-  std::vector<std::pair<double, int32_t>> rank_;
+  // Pieces that may go from a store to make room, the least important first: a heap, as of a step.
+  struct Rank {
+    int32_t step = -1;
+    std::vector<std::pair<double, int32_t>> pieces;
+  };
+  std::vector<Rank> rank_;
   std::vector<Change> changes_;
   int64_t last_ = 0;
 
