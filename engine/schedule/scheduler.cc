@@ -13,6 +13,7 @@ namespace monet {
 namespace {
 
 constexpr int64_t kNever = -1;
+constexpr int32_t kNotAgain = std::numeric_limits<int32_t>::max();
 
 double words(double bits, int64_t bandwidth) { return std::ceil(bits / static_cast<double>(bandwidth)); }
 
@@ -53,6 +54,15 @@ class Run {
           if (!need.streamed) ++uses_at_[at(need.piece, store_of(step, p, need))];
         });
       }
+    next_need_.assign(program.needs.size(), kNotAgain);
+    next_use_.assign(program.pieces.size(), kNotAgain);
+    for (size_t s = program.steps.size(); s-- > 0;) {
+      const Step& step = program.steps[s];
+      for (int32_t i = step.needs; i-- > 0;)
+        next_need_[step.first_need + i] = next_use_[program.needs[step.first_need + i].piece];
+      for (int32_t i = 0; i < step.needs; ++i)
+        next_use_[program.needs[step.first_need + i].piece] = static_cast<int32_t>(s);
+    }
     if (program.state_bits > 0) {
       store_[off_].hold(0, program.state_bits);
       changes_.push_back({0, false, MemoryCategory::optimizer_state, program.state_bits});
@@ -225,6 +235,14 @@ class Run {
     return arrival;
   }
 
+  // What has least goes first to make room.
+  double importance(int32_t piece, int store) const {
+    if (options_.as_stream) return static_cast<double>(uses_[piece]) * static_cast<double>(program_.pieces[piece].bits);
+    double away = static_cast<double>(next_use_[piece] == kNotAgain ? kNotAgain : next_use_[piece] - step_);
+    bool elsewhere = any_store(piece, [&](int s) { return s != store; });
+    return -away * (elsewhere ? 2 : 1);
+  }
+
   // The first time at or after `from` at which the store has room, making some if it must; kNever if it cannot.
   int64_t make_space(int store, int64_t bits, int64_t from, UnitId unit) {
     Store& memory = store_[store];
@@ -238,8 +256,7 @@ class Run {
       ranked.step = step_;
       rank.clear();
       for (int32_t piece : held_by_[store])
-        if (pinned_[piece] != step_)
-          rank.push_back({static_cast<double>(uses_[piece]) * static_cast<double>(program_.pieces[piece].bits), piece});
+        if (pinned_[piece] != step_) rank.push_back({importance(piece, store), piece});
       std::make_heap(rank.begin(), rank.end(), std::greater<>());
     }
     for (int64_t room = memory.capacity() - memory.held_last(); room < bits && !rank.empty(); rank.pop_back()) {
@@ -431,6 +448,7 @@ class Run {
     // What is no longer needed goes; results go off the chip.
     for (int32_t i = 0; i < step.needs; ++i) {
       const Need& need = needs[i];
+      next_use_[need.piece] = next_need_[step.first_need + i];
       each_tile(need, [&](int p) {
         --uses_[need.piece];
         if (!need.streamed) --uses_at_[at(need.piece, store_of(step, p, need))];
@@ -787,6 +805,8 @@ class Run {
   std::vector<int64_t> last_use_;   // likewise
   std::vector<int32_t> uses_at_;    // likewise: by tiles that are to run
   std::vector<int32_t> uses_;       // by piece
+  std::vector<int32_t> next_need_;  // by need: the step that needs its piece next
+  std::vector<int32_t> next_use_;   // by piece: likewise, as of the step that runs
   std::vector<int32_t> pinned_;     // by piece: the step that it must stay for
   size_t words_;
   std::vector<uint64_t> where_;                // by piece: the set of stores that have it
