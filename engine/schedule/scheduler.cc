@@ -41,7 +41,10 @@ class Run {
         held_by_(n_),
         rank_(n_),
         received_(n_, nullptr) {
-    for (const StoreInfo& info : stores_.all()) store_.emplace_back(info.capacity);
+    for (const StoreInfo& info : stores_.all()) {
+      store_.emplace_back(info.capacity);
+      has_regions_ = has_regions_ || info.region;
+    }
     for (const Link& link : interconnect_.links()) links_.emplace_back(link.bandwidth);
     result_.units.resize(planner.graph().units.size());
     result_.core_busy.assign(accelerator_.cores.size(), 0);
@@ -419,8 +422,10 @@ class Run {
     int64_t offchip_bandwidth = 0;
     for (const Link& link : interconnect_.links())
       if (link.offchip) offchip_bandwidth = link.bandwidth;
+    parts_.fill(0);
     for (int32_t i = 0; i < step.needs; ++i) {
       if (needs[i].streamed) continue;
+      if (needs[i].partial) each_tile(needs[i], [&](int p) { parts_[p] += needs[i].bits; });
       int64_t takes = offchip_bandwidth > 0 ? (needs[i].bits + offchip_bandwidth - 1) / offchip_bandwidth : 0;
       each_tile(needs[i], [&](int p) { begin_[p] -= takes; });
     }
@@ -442,8 +447,20 @@ class Run {
       });
     }
 
-    int64_t step_end = 0;
-    for (int p = 0; p < step.tiles; ++p) step_end = std::max(step_end, run_tile(step, p, unit));
+    for (int p = 0; p < step.tiles; ++p) end_[p] = run_tile(step, p, unit);
+    for (int32_t i = 0; i < step.needs; ++i) {
+      const Need& need = needs[i];
+      each_tile(need, [&](int p) {
+        auto core = static_cast<size_t>(program_.tiles[step.first_tile + p].core);
+        auto used = [&](int store) {
+          int64_t& last = last_use_[at(need.piece, store)];
+          last = std::max(last, end_[p]);
+        };
+        for (int store : stores_.of_core(core))
+          if (available_[at(need.piece, store)] != kNever) used(store);
+        if (need.streamed) used(off_);
+      });
+    }
 
     // What is no longer needed goes; results go off the chip.
     for (int32_t i = 0; i < step.needs; ++i) {
@@ -499,6 +516,7 @@ class Run {
 
   // Cycles that the tile's tensors take from and to regions of the core's memory; each of these works by itself.
   int64_t region_cycles(const Step& step, int p) {
+    if (!has_regions_) return 0;
     const Tile& tile = program_.tiles[step.first_tile + p];
     std::array<int64_t, kMemoryRegions> bits{}, bandwidth{};
     auto add = [&](int32_t piece, int store, int64_t moved) {
@@ -566,12 +584,7 @@ class Run {
           by_store_[store] += program_.pieces[piece].bits;
         }
       }
-    // Parts of pieces stay as long as the tile runs.
-    int64_t parts = cost.scratch_bits;
-    for (int32_t i = 0; i < step.needs; ++i) {
-      const Need& need = program_.needs[step.first_need + i];
-      if (need.partial && !need.streamed && need.tiles.has(p)) parts += need.bits;
-    }
+    int64_t parts = cost.scratch_bits + parts_[p];
     int scratch_store = parts > 0 ? stores_.of(core, 2) : -1;
     int64_t scratch = 0;
     if (scratch_store >= 0) {
@@ -756,14 +769,6 @@ class Run {
         changes_.push_back({end, true, MemoryCategory::workspace, -scratch});
       }
     }
-    for (int32_t i = 0; i < step.needs; ++i) {
-      const Need& need = program_.needs[step.first_need + i];
-      if (!need.tiles.has(p)) continue;
-      for (int store : stores_.of_core(core))
-        if (available_[at(need.piece, store)] != kNever)
-          last_use_[at(need.piece, store)] = std::max(last_use_[at(need.piece, store)], end);
-      if (need.streamed) last_use_[at(need.piece, off_)] = std::max(last_use_[at(need.piece, off_)], end);
-    }
     return end;
   }
 
@@ -794,7 +799,7 @@ class Run {
   const Interconnect& interconnect_;
   const Stores& stores_;
   const ScheduleOptions& options_;
-  bool keep_events_;
+  bool keep_events_, has_regions_ = false;
   size_t n_;
   int off_;
 
@@ -824,7 +829,8 @@ class Run {
   // Of the step that runs.
   int32_t step_ = -1;
   bool step_in_group_ = false;  // its group has other units' steps beside it
-  std::array<int64_t, kMaxCores> begin_{};
+  // By tile: when transfers for it may begin, bits of parts of pieces (which stay as long as it runs), its end.
+  std::array<int64_t, kMaxCores> begin_{}, parts_{}, end_{};
   std::array<Arrival, kMaxCores> ready_{};
   // What goes one way in one transfer, and what of it arrives where.
   struct Batch {
