@@ -45,6 +45,14 @@ export function analyze(session, settings = {}) {
   return { bytes, report };
 }
 
+// The schedules of inference and of a step.
+export function schedule(session, settings = {}) {
+  const bytes = session.schedule(JSON.stringify(settings), false, undefined);
+  const report = JSON.parse(bytes);
+  if (report.errors) throw new Refused(report.errors);
+  return { bytes, report };
+}
+
 export class Refused extends Error {
   constructor(problems) {
     super(problems.map((p) => p.message + (p.hint ? ` (${p.hint})` : '')).join('\n'));

@@ -354,6 +354,7 @@ Program Planner::program(const Partition& partition, const std::function<void(do
   program.placements.resize(graph_.units.size());
   std::vector<Held> held(n);
   std::vector<Diagnostic> problems;
+  std::vector<UnitId> unmapped;
   size_t placed = 0;
   for (size_t g : order) {
     const FusedGroup& group = partition.groups[g];
@@ -371,9 +372,21 @@ Program Planner::program(const Partition& partition, const std::function<void(do
           at.positions = axis.size;
         }
       } catch (const Refusal& refusal) {
-        problems.insert(problems.end(), refusal.problems().begin(), refusal.problems().end());
+        if (refusal.problems().front().code == "no-mapping") {
+          unmapped.push_back(u);
+        } else {
+          problems.insert(problems.end(), refusal.problems().begin(), refusal.problems().end());
+        }
       }
     }
+  }
+  if (!unmapped.empty()) {  // of what is mostly one reason, one line
+    UnitId u = unmapped.front();
+    size_t core = static_cast<size_t>(arrays_.empty() ? 0 : arrays_.front().front());
+    Diagnostic why = costs_.unmapped(*parts_[u].layer, core, streams(partition.groups[group_of[u]]));
+    if (unmapped.size() > 1)
+      why.message = std::to_string(unmapped.size()) + " layers cannot run; the first of them, " + why.message;
+    problems.push_back(std::move(why));
   }
   if (!problems.empty()) throw Refusal(std::move(problems));
 

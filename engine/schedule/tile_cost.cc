@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "engine/cost/vector_cost.h"
 
@@ -52,19 +53,61 @@ const Core& TileCosts::whole(size_t core, const std::vector<std::string>& stream
   return whole_.back().second;
 }
 
+// The operands (I1, I2, O) that stream: all of them, or those that are too large.
+std::vector<std::string> TileCosts::streamed(const Layer& tile, size_t at, bool all) const {
+  std::map<std::string, std::string> links = default_links(tile);
+  for (const auto& [operand, memory_operand] : mapping_.of(tile).links) links[operand] = memory_operand;
+  if (accelerator_.offchip_core < 0) return {};
+  if (!all) return operands_offchip(tile, accelerator_.cores[at], links);
+  std::vector<std::string> operands;
+  for (const LayerOperand& operand : tile.operands) operands.push_back(links.at(operand.name));
+  return operands;
+}
+
+Diagnostic TileCosts::unmapped(const Layer& tile, size_t at, bool stream) {
+  Core core = whole(at, streamed(tile, at, stream));
+  LayerMapping fixed = mapping_.of(tile);
+  CostOptions options = options_;
+  options.leave_room_above = true;
+  auto fits = [&](size_t memory, int64_t size) {
+    int64_t before = std::exchange(core.memories[memory].size, size);
+    bool found = true;
+    try {
+      cost_layer(tile, core, fixed, options);
+    } catch (const Refusal&) {
+      found = false;
+    }
+    core.memories[memory].size = before;
+    return found;
+  };
+  std::string change;
+  for (size_t m = 0; m < accelerator_.cores[at].memories.size() && change.empty(); ++m) {
+    int64_t small = core.memories[m].size, large = small;
+    for (int i = 0; i < 6 && large == small; ++i)
+      if (int64_t size = core.memories[m].size << (i + 1); fits(m, size)) large = size;
+    if (large == small) continue;
+    while (large - small > 1) {
+      int64_t middle = small + (large - small) / 2;
+      (fits(m, middle) ? large : small) = middle;
+    }
+    change = "memory " + core.memories[m].name + " of " + std::to_string(large) + " bits instead of " +
+             std::to_string(core.memories[m].size) + " would do";
+  }
+  std::string bits;
+  for (const LayerOperand& operand : tile.operands)
+    bits += (bits.empty() ? "" : ", ") + operand.name + " " + std::to_string(operand.bits);
+  return {
+      "no-mapping",
+      tile.name + " fits core " + core.name + " in no order of its loops (bits per element: " + bits +
+          ", partial sums " + std::to_string(tile.partial_bits) + ")",
+      tile.name, "",
+      change.empty() ? "no single memory that is larger would do: use narrower operands (the setting widths)" : change};
+}
+
 TileCost TileCosts::layer(const Layer& tile, size_t at, bool stream, int parallel) {
   const Core& bare = accelerator_.cores[at];
   LayerMapping fixed = mapping_.of(tile);
-  std::map<std::string, std::string> links = default_links(tile);
-  for (const auto& [operand, memory_operand] : fixed.links) links[operand] = memory_operand;
-  std::vector<std::string> streamed;
-  if (accelerator_.offchip_core >= 0) {
-    if (stream) {
-      for (const LayerOperand& operand : tile.operands) streamed.push_back(links.at(operand.name));
-    } else {
-      streamed = operands_offchip(tile, bare, links);
-    }
-  }
+  std::vector<std::string> streamed = this->streamed(tile, at, stream);
   const Core& core = whole(at, streamed);
   CostOptions options = options_;
   options.parallel_tiles = parallel;

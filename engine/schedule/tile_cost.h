@@ -50,6 +50,8 @@ class TileCosts {
   // A slice of a contraction (or of a layer that is to cost as one). `stream`: every operand; otherwise those that are
   // too large. `parallel`: CostOptions::parallel_tiles. Throws Refusal as cost_layer does.
   TileCost layer(const Layer& tile, size_t core, bool stream, int parallel = 0);
+  // Why the tile has no mapping on the core, and the smallest growth of one memory that would give it one.
+  Diagnostic unmapped(const Layer& tile, size_t core, bool stream);
   // Anything else, by the vector rule: what it reads and writes in the core's memory, and what streams besides.
   struct Moved {
     double read_bits = 0, written_bits = 0;
@@ -58,6 +60,7 @@ class TileCosts {
 
  private:
   const Core& whole(size_t core, const std::vector<std::string>& streamed);
+  std::vector<std::string> streamed(const Layer& tile, size_t core, bool all) const;
 
   const Accelerator& accelerator_;
   const MappingFile& mapping_;
