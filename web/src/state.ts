@@ -175,7 +175,8 @@ function show(next: Shown) {
   });
 }
 
-async function perform(what: string, from: Source, task: Task) {
+// Runs a task of the engine and shows its progress.
+export async function perform(what: string, from: Source, task: Task) {
   stopped.value = false;
   const mine: Busy = { what, stage: engine.version ? "starting" : "loading the engine", fraction: 0, silent: 0 };
   let current = mine;
@@ -319,6 +320,7 @@ async function openText(file: File): Promise<void> {
   if (typeof json !== "object" || json === null || Array.isArray(json))
     throw new Error("it holds neither a hardware description nor a mapping");
   failure.value = null;
+  if ("groups" in json) return change({ partition: json as Record<string, unknown> });
   change({ hardware: { name: file.name.replace(/\.[^.]*$/, ""), ...json } });
 }
 

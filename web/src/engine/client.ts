@@ -68,7 +68,9 @@ export class EngineClient {
       const worker = await this.start();
       if (analysis && this.#latest !== id) return cancelled;
       if (!this.#running) return this.#send(worker, id, model, task, handlers);
-      await (analysis && this.#running.kind === "analyze" ? this.#stop(this.#running) : this.#running.ended);
+      // An analysis makes what is being computed for older settings pointless; a file being written is finished.
+      const pointless = ["analyze", "schedule", "trace"].includes(this.#running.kind);
+      await (analysis && pointless ? this.#stop(this.#running) : this.#running.ended);
     }
   }
 

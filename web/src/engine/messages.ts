@@ -1,6 +1,7 @@
 // What the page and the engine's worker say to each other. A job names everything it needs, the model's file included
 // (a File is passed by reference, not copied), so that a fresh worker can take over at any time.
 import type { Diagnostic, Report, Settings } from "./report";
+import type { ScheduleReport } from "./schedule";
 
 export interface Model {
   key: number; // one per opened model: the worker reopens when it changes
@@ -10,6 +11,8 @@ export interface Model {
 
 export type Task =
   | { kind: "analyze"; settings: Settings }
+  | { kind: "schedule"; settings: Settings }
+  | { kind: "trace"; settings: Settings; inference: boolean }
   | { kind: "training-graph"; settings: Settings }
   | { kind: "structure"; shortNames: boolean };
 
@@ -29,6 +32,8 @@ export interface Reading {
 
 export type Result =
   | { kind: "report"; report: Report; text: string; milliseconds: number }
+  | { kind: "schedule"; report: ScheduleReport; text: string }
+  | { kind: "trace"; text: string }
   | { kind: "bytes"; bytes: Uint8Array<ArrayBuffer> }
   | { kind: "errors"; errors: Diagnostic[] }
   | { kind: "cancelled" };

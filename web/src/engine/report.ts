@@ -67,6 +67,9 @@ export interface Settings {
   factor_limit?: number; // temporal loops tried per layer
   corrections?: Correction[];
   access_energy?: string;
+  partition?: Record<string, unknown> | null; // fused groups (engine/schedule/partition.h)
+  write_back?: boolean; // what crosses groups goes off the chip
+  accumulation?: string; // of gradients over micro-batches: in_place | separate
 }
 
 export const phases = ["forward", "loss", "backward", "optimizer", "recompute"] as const;

@@ -2,6 +2,7 @@
 import create, { type Engine, type Session } from "#engine/monet.mjs";
 import type { FromWorker, Model, Reading, Result, Task, ToWorker } from "./messages";
 import type { Diagnostic, Report } from "./report";
+import type { ScheduleReport } from "./schedule";
 
 declare const self: DedicatedWorkerGlobalScope;
 
@@ -58,7 +59,7 @@ const refused = (errors: Diagnostic[]): Result =>
   errors.some((error) => error.code === "cancelled") ? { kind: "cancelled" } : { kind: "errors", errors };
 
 function perform(id: number, session: Session, task: Task): Result {
-  if (task.kind !== "analyze") {
+  if (task.kind === "structure" || task.kind === "training-graph") {
     const answer =
       task.kind === "structure"
         ? session.structure(task.shortNames)
@@ -68,14 +69,26 @@ function perform(id: number, session: Session, task: Task): Result {
   }
   const began = performance.now();
   let last = { stage: "", time: 0 };
-  const text = session.analyze(JSON.stringify(task.settings), (stage, fraction) => {
+  const progress = (stage: string, fraction: number) => {
     const time = performance.now();
     if (stage !== last.stage || time - last.time >= progressInterval) {
       last = { stage, time };
       post({ type: "progress", id, stage, fraction });
     }
     return !cancelled.has(id);
-  });
+  };
+  const settings = JSON.stringify(task.settings);
+  if (task.kind === "trace") {
+    const text = session.trace(settings, task.inference, progress);
+    if (!text.startsWith('{"errors"')) return { kind: "trace", text };
+    return refused((JSON.parse(text) as { errors: Diagnostic[] }).errors);
+  }
+  if (task.kind === "schedule") {
+    const text = session.schedule(settings, false, progress);
+    const report = JSON.parse(text) as ScheduleReport | { errors: Diagnostic[] };
+    return "errors" in report ? refused(report.errors) : { kind: "schedule", report, text };
+  }
+  const text = session.analyze(settings, progress);
   const milliseconds = performance.now() - began;
   const report = JSON.parse(text) as Report | { errors: Diagnostic[] };
   return "errors" in report ? refused(report.errors) : { kind: "report", report, text, milliseconds };

@@ -8,6 +8,7 @@ import { Header } from "./header";
 import { LayerPanel } from "./layer_panel";
 import { LayerTable } from "./layer_table";
 import { Failures, Notice, Progress, Warnings } from "./messages";
+import { ScheduleSection } from "./schedule";
 import { SavedTensors } from "./saved_tensors";
 import { SettingsPanel } from "./settings";
 import { Share } from "./share";
@@ -102,6 +103,7 @@ export function App() {
                 <LayerTable report={now} />
                 <LayerPanel report={now} />
               </div>
+              <ScheduleSection report={now} />
               <SavedTensors report={now} />
               {now.training && <Warnings />}
             </div>

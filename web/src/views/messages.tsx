@@ -7,7 +7,7 @@ import { analyze, busy, cancel, change, failure, notice, report, shown, source, 
 const shownAtFirst = 5;
 
 // A hint that several problems share is said once, after the last of them.
-function Problems({ problems }: { problems: Diagnostic[] }) {
+export function Problems({ problems }: { problems: Diagnostic[] }) {
   const [all, setAll] = useState(false);
   const list = all ? problems : problems.slice(0, shownAtFirst);
   return (
