@@ -5,7 +5,8 @@ import first from "../first.json";
 import { EngineClient } from "./engine/client";
 import type { Model, Reading, Task } from "./engine/messages";
 import type { Diagnostic, Layer, MappingEntry, Preset, Report, Settings } from "./engine/report";
-import { exactBytes, integer } from "./format";
+import { exactBytes, integer, plural } from "./format";
+import { isCore, isObject, isSystem, withCoreFiles, type Json, type JsonObject } from "./hardware";
 import {
   address,
   decodeFile,
@@ -257,6 +258,7 @@ const carriedOver = ({
   train: _train,
   freeze: _freeze,
   recompute: _recompute,
+  partition: _partition,
   ...rest
 }: Settings) => {
   const { assume_batch_norm: _assume, ...kept } = rest;
@@ -302,60 +304,80 @@ const extension = (name: string) => /\.[^.]*$/.exec(name.toLowerCase())?.[0] ?? 
 const mappingFields = ["spatial_mapping", "memory_operand_links", "temporal_ordering", "core_allocation"];
 
 // A list of which any entry maps something; what else is in it the engine checks.
-const isMapping = (json: unknown): json is MappingEntry[] =>
+const isMapping = (json: Json): json is Json[] & MappingEntry[] =>
   Array.isArray(json) &&
   json.some((entry) => typeof entry === "object" && entry !== null && mappingFields.some((field) => field in entry));
+const isGroups = (json: Json): json is JsonObject => isObject(json) && "groups" in json;
 
-async function openText(file: File): Promise<void> {
+async function parsed(file: File): Promise<Json> {
   const text = await file.text();
-  const json: unknown = extension(file.name) === ".json" ? JSON.parse(text) : (await import("yaml")).parse(text);
-  const shared = await decodeFile(json);
-  if (shared) return openShared(shared, false);
-  if (isMapping(json)) {
-    failure.value = null;
-    if ((settings.value.hardware ?? "none") === "none")
-      notice.value = `${file.name} is kept: choose a hardware with one compute core to use it.`;
-    return change({ mapping: json });
-  }
-  if (typeof json !== "object" || json === null || Array.isArray(json))
-    throw new Error("it holds neither a hardware description nor a mapping");
-  failure.value = null;
-  if ("groups" in json) return change({ partition: json as Record<string, unknown> });
-  change({ hardware: { name: file.name.replace(/\.[^.]*$/, ""), ...json } });
+  return (extension(file.name) === ".json" ? JSON.parse(text) : (await import("yaml")).parse(text)) as Json;
 }
 
-// Dropped or picked files: the model where its external data came along, else the first.
+// Texts opened together: an analysis, or parts of settings. A system takes its core files from among them.
+async function openTexts(files: File[]) {
+  const hint =
+    "Drop an ONNX model, a hardware description (with its core files), a mapping or a partition as JSON or YAML, or a .monet.json file.";
+  const errors: Diagnostic[] = [];
+  const texts: { name: string; json: Json }[] = [];
+  for (const file of files) {
+    try {
+      const json = await parsed(file);
+      const shared = await decodeFile(json);
+      if (shared) return openShared(shared, false);
+      texts.push({ name: file.name, json });
+    } catch (error) {
+      errors.push(problem(`${file.name}: ${reasonOf(error)}`, hint));
+    }
+  }
+  const part: Partial<Settings> = {};
+  const notes: string[] = [];
+  // What is nothing else is taken for a description, too: the engine says what it lacks.
+  const described =
+    texts.find(({ json }) => isSystem(json)) ??
+    texts.find(({ json }) => isCore(json)) ??
+    texts.find(({ json }) => isObject(json) && !isGroups(json));
+  for (const text of texts) {
+    const { name, json } = text;
+    if (text === described) {
+      const cores = texts.filter((other) => other !== text && isCore(other.json));
+      part.hardware = { name: name.replace(/\.[^.]*$/, ""), ...withCoreFiles(json as JsonObject, cores) };
+    } else if (isMapping(json)) {
+      part.mapping = json;
+      if (!described && (settings.value.hardware ?? "none") === "none")
+        notes.push(`${name} is kept: choose a hardware to use it.`);
+    } else if (isGroups(json)) {
+      part.partition = json;
+    } else if (isSystem(json) || (isCore(json) && !isSystem(described!.json))) {
+      notes.push(`${name} is a second hardware description: ${described!.name} is used.`);
+    } else if (!isObject(json)) {
+      errors.push(problem(`${name} holds neither a hardware description nor a mapping`, hint));
+    }
+  }
+  if (errors.length) {
+    const title = files.length === 1 ? files[0]!.name : plural(errors.length, "file");
+    failure.value = { title: `${title} could not be read`, errors };
+    return;
+  }
+  failure.value = null;
+  if (notes.length) notice.value = notes.join(" ");
+  change(part);
+}
+
+// Dropped or picked files: a model (with external data beside it, which is not read), or texts.
 export function openFiles(files: FileList | null | undefined) {
   const list = [...(files ?? [])];
-  const file = list.find(({ name }) => extension(name) === ".onnx") ?? list[0];
-  if (file) void openFile(file);
+  const texts = list.filter(({ name }) => [".json", ".yaml", ".yml"].includes(extension(name)));
+  const model = list.find(({ name }) => extension(name) === ".onnx") ?? (texts.length ? undefined : list[0]);
+  if (model) openModel(model);
+  if (texts.length) void openTexts(texts);
 }
 
-// A model, a hardware description or a mapping (JSON or YAML), or a .monet.json.
-async function openFile(file: File) {
-  if (![".json", ".yaml", ".yml"].includes(extension(file.name))) {
-    const kept = waiting?.model && "name" in waiting.model && waiting.model.name === file.name ? waiting : null;
-    waiting = null;
-    if (kept?.figures) sender = { engine: kept.engine, figures: kept.figures };
-    return openSource(
-      fileSource(file.name, file),
-      kept?.settings ?? carriedOver(settings.value),
-      kept?.selection ?? null,
-    );
-  }
-  try {
-    await openText(file);
-  } catch (error) {
-    failure.value = {
-      title: `${file.name} could not be read`,
-      errors: [
-        problem(
-          reasonOf(error),
-          "Drop an ONNX model, a hardware description or a mapping as JSON or YAML, or a .monet.json file.",
-        ),
-      ],
-    };
-  }
+function openModel(file: File) {
+  const kept = waiting?.model && "name" in waiting.model && waiting.model.name === file.name ? waiting : null;
+  waiting = null;
+  if (kept?.figures) sender = { engine: kept.engine, figures: kept.figures };
+  openSource(fileSource(file.name, file), kept?.settings ?? carriedOver(settings.value), kept?.selection ?? null);
 }
 
 export async function structure(shortNames: boolean): Promise<Uint8Array<ArrayBuffer>> {

@@ -1,5 +1,5 @@
 // A Chrome trace as the Gantt chart draws it: flat columns, events of each row in order of time.
-import { ascending, bisector } from "d3-array";
+import { ascending, bisector, bisectRight } from "d3-array";
 import type { Cause } from "./engine/schedule";
 import type { Phase } from "./engine/report";
 
@@ -15,6 +15,7 @@ export interface TraceEvent {
 export interface TraceRow {
   name: string;
   events: TraceEvent[]; // by start
+  reach: number[]; // the latest end up to each event: where to begin to look
   busy: number; // cycles with an event
 }
 
@@ -43,25 +44,26 @@ function covered(events: TraceEvent[]): number {
   return sum;
 }
 
+export function rowOf(name: string, unordered: TraceEvent[]): TraceRow {
+  const events = [...unordered].sort((a, b) => ascending(a.start, b.start) || ascending(a.end, b.end));
+  let until = 0;
+  return { name, events, reach: events.map(({ end }) => (until = Math.max(until, end))), busy: covered(events) };
+}
+
 // Rows that have events: cores, then links.
 export function rowsOf(text: string): TraceRow[] {
   const { traceEvents } = JSON.parse(text) as { traceEvents: Raw[] };
-  const rows = new Map<string, TraceRow>();
+  const rows = new Map<string, { name: string; events: TraceEvent[] }>();
   for (const pid of [cores, links])
     for (const raw of traceEvents)
       if (raw.ph === "M" && raw.name === "thread_name" && raw.pid === pid)
-        rows.set(`${pid}/${raw.tid}`, { name: String(raw.args.name), events: [], busy: 0 });
+        rows.set(`${pid}/${raw.tid}`, { name: String(raw.args.name), events: [] });
   for (const { ph, pid, tid, name, cat, ts, dur, args } of traceEvents) {
     if (ph !== "X") continue;
     const { layer, ...detail } = args;
     rows.get(`${pid}/${tid}`)?.events.push({ name, kind: cat!, layer: Number(layer), start: ts, end: ts + dur, detail });
   }
-  const found = [...rows.values()].filter(({ events }) => events.length);
-  for (const row of found) {
-    row.events.sort((a, b) => ascending(a.start, b.start) || ascending(a.end, b.end));
-    row.busy = covered(row.events);
-  }
-  return found;
+  return [...rows.values()].filter(({ events }) => events.length).map(({ name, events }) => rowOf(name, events));
 }
 
 export interface Span {
@@ -78,13 +80,10 @@ export interface Mark {
 const byStart = bisector<TraceEvent, number>(({ start }) => start);
 
 // What is to be drawn of a row: events that touch the span, those of one kind that fall into one pixel as one mark.
-export function marks(events: TraceEvent[], { from, to }: Span, width: number): Mark[] {
+export function marks({ events, reach }: TraceRow, { from, to }: Span, width: number): Mark[] {
   const scale = width / Math.max(1e-9, to - from);
   const drawn: Mark[] = [];
-  // Events are short against the whole: those that begin earlier and reach into the span are few.
-  let first = byStart.left(events, from);
-  while (first > 0 && events[first - 1]!.end > from) --first;
-  for (let at = first; at < events.length && events[at]!.start < to; ++at) {
+  for (let at = bisectRight(reach, from); at < events.length && events[at]!.start < to; ++at) {
     const { start, end, kind } = events[at]!;
     if (end <= from) continue;
     const x = Math.max(0, (start - from) * scale);
@@ -100,12 +99,11 @@ export function marks(events: TraceEvent[], { from, to }: Span, width: number): 
 }
 
 // The event of a row at a time, the shortest of several; null where there is none within the slack.
-export function eventAt(events: TraceEvent[], time: number, slack: number): TraceEvent | null {
+export function eventAt({ events, reach }: TraceRow, time: number, slack: number): TraceEvent | null {
   let found: TraceEvent | null = null;
-  for (let at = byStart.right(events, time + slack) - 1; at >= 0; --at) {
+  for (let at = byStart.right(events, time + slack) - 1; at >= 0 && reach[at]! + slack >= time; --at) {
     const event = events[at]!;
     if (event.end + slack >= time && (!found || event.end - event.start < found.end - found.start)) found = event;
-    if (found && event.start < found.start - (found.end - found.start) - slack) break;
   }
   return found;
 }

@@ -72,7 +72,7 @@ export function Gantt({ rows, whole, chosen, choose }: GanttProps) {
         pen.fillText(row.name, 0, y + rowHeight / 2, labels - 10);
         pen.fillStyle = style.getPropertyValue("--sunken");
         pen.fillRect(labels, y, width, rowHeight);
-        for (const mark of marks(row.events, span, width)) {
+        for (const mark of marks(row, span, width)) {
           pen.fillStyle = paint.get(mark.kind) ?? "gray";
           pen.fillRect(labels + mark.x, y, Math.max(1, mark.width), rowHeight);
         }
@@ -108,7 +108,7 @@ export function Gantt({ rows, whole, chosen, choose }: GanttProps) {
   const found = (event: MouseEvent): Chosen | null => {
     const y = event.clientY - canvas.current!.getBoundingClientRect().top;
     const row = Math.floor(y / (rowHeight + gap));
-    const at = rows[row] && eventAt(rows[row].events, timeOf(event), perPixel);
+    const at = rows[row] && eventAt(rows[row], timeOf(event), perPixel);
     return at ? { row, event: at } : null;
   };
   const zoom = (factor: number, around = (span.from + span.to) / 2) => setSpan(zoomed(span, factor, around, whole));

@@ -309,5 +309,5 @@ export interface Report {
 export interface Preset {
   name: string;
   title: string;
-  json: unknown;
+  json: string; // the description
 }

@@ -17,6 +17,7 @@ export function FilePicker({ picker, label, accept }: FilePickerProps) {
       aria-label={label}
       accept={accept}
       tabIndex={-1}
+      multiple // a system and its core files come together
       onChange={(event) => {
         openFiles(event.currentTarget.files);
         event.currentTarget.value = ""; // the same file can be chosen again

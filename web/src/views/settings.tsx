@@ -6,6 +6,7 @@ import { change, presets, report, settings, source } from "../state";
 import { CostSettings } from "./cost_settings";
 import { options, readAmount, readCount, Select, Text } from "./fields";
 import { FilePicker } from "./file_picker";
+import { HardwareNumbers } from "./hardware_numbers";
 
 const optimizers = options({
   sgd: "SGD",
@@ -79,8 +80,11 @@ function Hardware() {
       </select>
       <FilePicker picker={picker} label="Hardware description file" accept=".json,.yaml,.yml" />
       {described && (
-        <p class="hint">{described.description || "Or drop a Stream or ZigZag description on the page."}</p>
+        <p class="hint">
+          {described.description || "Or drop a Stream or ZigZag description, with its core files, on the page."}
+        </p>
       )}
+      <HardwareNumbers />
     </div>
   );
 }
