@@ -359,7 +359,8 @@ TEST(Scheduler, MoreOfAnythingHelps) {
   std::mt19937 random(29);
   int longer = 0, all = 0;
   double worst = 1;
-  for (int i = 0; i < (kSlowBuild == 1 ? 12 : 2); ++i) {
+  // (A share over fewer networks says nothing: one step of 48 is 2% already.)
+  for (int i = 0; i < (kSlowBuild == 1 ? 12 : 6); ++i) {
     Graph graph = trained(random_network(random));
     for (const char* hardware : {"edge_tpu", "fusemax", "edge_tpu_like"}) {
       for (bool memory : {false, true}) {
@@ -370,7 +371,11 @@ TEST(Scheduler, MoreOfAnythingHelps) {
           auto now = static_cast<double>(run.schedule.latency);
           if (before > 0) {
             ++all;
-            longer += now > before;
+            if (now > before) {
+              ++longer;
+              std::cout << "network " << i << " on " << hardware << ", " << (memory ? "memory" : "bandwidth") << " x "
+                        << factor << ": " << before << " to " << now << " cycles\n";
+            }
             worst = std::max(worst, now / before);
           }
           before = now;

@@ -28,7 +28,8 @@ test("capacity decides whether it fits, and by how much not", async ({ page }) =
 test("without hardware memory and operations remain", async ({ page }) => {
   await open(page);
   await page.getByLabel("Hardware", { exact: true }).selectOption("none");
-  await expect(page.getByText("Choose a hardware to see")).toBeVisible();
+  await expect(page.getByText("Choose a hardware to see the cycles")).toBeVisible();
+  await expect(page.getByText("Choose a hardware to see what runs when")).toBeVisible();
   await expect(page.getByRole("columnheader", { name: "Cycles ≥" })).toHaveCount(0);
   await expect(page.getByText("No capacity given")).toBeVisible();
 });
