@@ -44,9 +44,9 @@ std::string bound_key(const Settings& settings, std::optional<int64_t> batch) {
 std::string training_key(const Settings& settings, std::optional<int64_t> batch) {
   nlohmann::ordered_json all = to_json(settings);
   // Everything that TrainingOptions holds: the rest of the settings is left out.
-  for (const char* other : {"hardware", "capacity_bytes", "batch", "dims", "precision", "update", "assume_batch_norm",
-                            "widths", "mapping", "objective", "factor_limit", "corrections", "access_energy", "partition",
-                            "write_back", "accumulation"})
+  for (const char* other :
+       {"hardware", "capacity_bytes", "batch", "dims", "precision", "update", "assume_batch_norm", "widths", "mapping",
+        "objective", "factor_limit", "corrections", "access_energy", "partition", "write_back", "accumulation"})
     all.erase(other);
   return bound_key(settings, batch) + all.dump();
 }
@@ -289,7 +289,8 @@ std::shared_ptr<const Session::Scheduled> Session::scheduled(const Settings& set
                                                              const FileResolver& hardware_files,
                                                              const Progress& progress) {
   std::string key = to_json(settings).dump() + (inference ? "i" : "t") + (settings.schedule.as_stream ? "s" : "");
-  auto known = std::find_if(scheduled_.begin(), scheduled_.end(), [&](const auto& entry) { return entry.first == key; });
+  auto known =
+      std::find_if(scheduled_.begin(), scheduled_.end(), [&](const auto& entry) { return entry.first == key; });
   if (known != scheduled_.end()) {
     scheduled_.splice(scheduled_.begin(), scheduled_, known);
     return scheduled_.front().second;
@@ -325,7 +326,7 @@ std::shared_ptr<const Session::Scheduled> Session::scheduled(const Settings& set
   made->program =
       made->planner->program(made->partition, [&](double done) { step(progress, "mappings", 0.1 + 0.8 * done); });
   step(progress, "schedule", 0.9);
-  made->schedule = monet::schedule(*made->planner, made->program);
+  made->schedule = monet::Scheduler(*made->planner).schedule(made->program);
   scheduled_.emplace_front(key, made);
   if (scheduled_.size() > 2) scheduled_.pop_back();
   return made;

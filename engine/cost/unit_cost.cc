@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "engine/cost/bounds.h"
+#include "engine/cost/vector_cost.h"
 
 namespace monet {
 
@@ -51,8 +52,10 @@ UnitCost by_vector_rule(const Core& core, const Work& work, const Traffic& traff
   unit.rule = UnitCost::Rule::vector;
   unit.cycles = cost.cycles();
   unit.energy = cost.energy();
-  unit.bound_by = cost.traffic_cycles > cost.compute_cycles ? cost.memory : "compute";
-  unit.levels = std::move(cost.levels);
+  unit.bound_by = cost.traffic_cycles > cost.compute_cycles ? cost.stream->name : "compute";
+  unit.levels = {{"compute", cost.compute_energy}};
+  for (const VectorCost::Passed& passed : cost.passed)
+    unit.levels.push_back({core.memories[passed.memory].name, passed.energy});
   return unit;
 }
 

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "engine/cost/layer_cost.h"
-#include "engine/cost/vector_cost.h"
 #include "engine/hardware/accelerator.h"
 #include "engine/ir/graph.h"
 #include "engine/training/precision.h"
@@ -19,6 +18,11 @@
 #include "engine/workload/work.h"
 
 namespace monet {
+
+struct LevelEnergy {
+  std::string level;  // "compute", or the memory's name
+  double energy = 0;  // pJ
+};
 
 struct UnitCost {
   enum class Rule : uint8_t {

@@ -6,22 +6,22 @@
 // on its way passes each lower memory that holds such operands, written there once and read once.
 #pragma once
 
-#include <string>
+#include <cstddef>
 #include <vector>
 
 #include "engine/hardware/accelerator.h"
 
 namespace monet {
 
-struct LevelEnergy {
-  std::string level;  // "compute", or the memory's name
-  double energy = 0;  // pJ
-};
-
 struct VectorCost {
+  struct Passed {
+    size_t memory;      // index into Core::memories
+    double energy = 0;  // pJ
+  };
   double compute_cycles = 0, traffic_cycles = 0;
-  std::string memory;               // streamed from and to
-  std::vector<LevelEnergy> levels;  // "compute", then the memories, lowest first
+  double compute_energy = 0;       // pJ
+  std::vector<Passed> passed;      // memories, lowest first
+  const Memory* stream = nullptr;  // of the core: streamed from and to; nothing where it has none
   double cycles() const { return compute_cycles > traffic_cycles ? compute_cycles : traffic_cycles; }
   double energy() const;
 };

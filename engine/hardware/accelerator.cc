@@ -135,16 +135,19 @@ int64_t Accelerator::onchip_bytes() const {
   return total;
 }
 
-std::vector<Preset> hardware_presets() {
-  std::vector<Preset> presets;
-  for (const auto& [file, contents] : embedded_presets()) {
-    Preset preset;
-    preset.name = std::string(file.substr(0, file.rfind('.')));
-    preset.json = std::string(contents);
-    preset.title = nlohmann::json::parse(preset.json).value("description", preset.name);
-    presets.push_back(std::move(preset));
-  }
-  std::sort(presets.begin(), presets.end(), [](const Preset& a, const Preset& b) { return a.name < b.name; });
+const std::vector<Preset>& hardware_presets() {
+  static const std::vector<Preset> presets = [] {
+    std::vector<Preset> list;
+    for (const auto& [file, contents] : embedded_presets()) {
+      Preset preset;
+      preset.name = std::string(file.substr(0, file.rfind('.')));
+      preset.json = std::string(contents);
+      preset.title = nlohmann::json::parse(preset.json).value("description", preset.name);
+      list.push_back(std::move(preset));
+    }
+    std::sort(list.begin(), list.end(), [](const Preset& a, const Preset& b) { return a.name < b.name; });
+    return list;
+  }();
   return presets;
 }
 

@@ -141,6 +141,6 @@ struct Preset {
   std::string title;  // its `description` field
   std::string json;
 };
-std::vector<Preset> hardware_presets();  // examples/hardware/*.json, compiled in; by name
+const std::vector<Preset>& hardware_presets();  // examples/hardware/*.json, compiled in; by name
 
 }  // namespace monet

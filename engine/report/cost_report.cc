@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/report/format.h"
+#include "engine/report/json_object.h"
 
 namespace monet {
 
@@ -12,7 +13,8 @@ using Json = nlohmann::ordered_json;
 
 Json loops_json(const Layer& layer, const std::vector<TemporalLoop>& loops) {
   Json list = Json::array();
-  for (const TemporalLoop& loop : loops) list.push_back({{"loop", layer.loops[loop.loop].dim}, {"size", loop.size}});
+  for (const TemporalLoop& loop : loops)
+    list.push_back(object({{"loop", layer.loops[loop.loop].dim}, {"size", loop.size}}));
   return list;
 }
 
@@ -20,63 +22,64 @@ Json unrollings_json(const Layer& layer, const Core& core, const std::vector<Unr
   Json list = Json::array();
   for (const Unrolling& u : unrollings)
     list.push_back(
-        {{"loop", layer.loops[u.loop].dim}, {"dimension", core.dimensions[u.dimension]}, {"units", u.units()}});
+        object({{"loop", layer.loops[u.loop].dim}, {"dimension", core.dimensions[u.dimension]}, {"units", u.units()}}));
   return list;
 }
 
 Json operand_json(const Layer& layer, const Core& core, const OperandCost& operand) {
   Json levels = Json::array();
   for (const LevelCost& level : operand.levels)
-    levels.push_back({{"memory", core.memories[level.memory].name},
-                      {"spatial", unrollings_json(layer, core, level.spatial)},
-                      {"temporal", loops_json(layer, level.temporal)},
-                      {"bits", level.bits},
-                      {"double_buffered", level.double_buffered},
-                      {"reads_to_low", level.reads_to_low},
-                      {"writes_by_low", level.writes_by_low},
-                      {"reads_to_high", level.reads_to_high},
-                      {"writes_by_high", level.writes_by_high},
-                      {"energy_pj", level.energy}});
+    levels.push_back(object({{"memory", core.memories[level.memory].name},
+                             {"spatial", unrollings_json(layer, core, level.spatial)},
+                             {"temporal", loops_json(layer, level.temporal)},
+                             {"bits", level.bits},
+                             {"double_buffered", level.double_buffered},
+                             {"reads_to_low", level.reads_to_low},
+                             {"writes_by_low", level.writes_by_low},
+                             {"reads_to_high", level.reads_to_high},
+                             {"writes_by_high", level.writes_by_high},
+                             {"energy_pj", level.energy}}));
   auto described = std::find_if(layer.operands.begin(), layer.operands.end(),
                                 [&](const LayerOperand& o) { return o.name == operand.name; });
-  return {{"name", operand.name},
-          {"memory_operand", operand.memory_operand},
-          {"bits", described == layer.operands.end() ? 0 : described->bits},
-          {"levels", std::move(levels)}};
+  return object({{"name", operand.name},
+                 {"memory_operand", operand.memory_operand},
+                 {"bits", described == layer.operands.end() ? 0 : described->bits},
+                 {"levels", std::move(levels)}});
 }
 
 }  // namespace
 
 Json mapping_json(const Layer& layer, const Core& core, const LayerCost& cost) {
   Json loops = Json::array(), operands = Json::array(), stalls = Json::array();
-  for (const Loop& loop : layer.loops) loops.push_back({{"loop", loop.dim}, {"size", loop.size}});
+  for (const Loop& loop : layer.loops) loops.push_back(object({{"loop", loop.dim}, {"size", loop.size}}));
   for (const PortStall& stall : cost.stalls)
-    stalls.push_back({{"memory", core.memories[stall.memory].name}, {"port", stall.port}, {"cycles", stall.cycles}});
+    stalls.push_back(
+        object({{"memory", core.memories[stall.memory].name}, {"port", stall.port}, {"cycles", stall.cycles}}));
   for (const OperandCost& operand : cost.operands) operands.push_back(operand_json(layer, core, operand));
-  return {{"loops", std::move(loops)},
-          {"macs", layer.macs()},
-          {"cycles", cost.cycles()},
-          {"ideal_cycles", cost.ideal_cycles},
-          {"temporal_cycles", cost.temporal_cycles},
-          {"stall", cost.stall},
-          {"stalls", std::move(stalls)},
-          {"onload", cost.onload},
-          {"offload", cost.offload},
-          {"utilisation", cost.utilisation()},
-          {"spatial_utilisation", cost.spatial_utilisation()},
-          {"energy_pj", cost.energy},
-          {"mac_energy_pj", cost.mac_energy},
-          {"orders", cost.orders},
-          {"spatial", unrollings_json(layer, core, cost.spatial.unrollings)},
-          {"order", loops_json(layer, cost.order)},
-          {"operands", std::move(operands)}};
+  return object({{"loops", std::move(loops)},
+                 {"macs", layer.macs()},
+                 {"cycles", cost.cycles()},
+                 {"ideal_cycles", cost.ideal_cycles},
+                 {"temporal_cycles", cost.temporal_cycles},
+                 {"stall", cost.stall},
+                 {"stalls", std::move(stalls)},
+                 {"onload", cost.onload},
+                 {"offload", cost.offload},
+                 {"utilisation", cost.utilisation()},
+                 {"spatial_utilisation", cost.spatial_utilisation()},
+                 {"energy_pj", cost.energy},
+                 {"mac_energy_pj", cost.mac_energy},
+                 {"orders", cost.orders},
+                 {"spatial", unrollings_json(layer, core, cost.spatial.unrollings)},
+                 {"order", loops_json(layer, cost.order)},
+                 {"operands", std::move(operands)}});
 }
 
 namespace {
 
 Json layer_json(const CostedLayer& costed, const Core& core) {
   const Layer& layer = costed.layer;
-  Json json = {{"id", layer.id}, {"name", layer.name}, {"op", layer.op}, {"role", costed.role}};
+  Json json = object({{"id", layer.id}, {"name", layer.name}, {"op", layer.op}, {"role", costed.role}});
   json.update(mapping_json(layer, core, costed.cost));
   return json;
 }
@@ -119,16 +122,15 @@ nlohmann::ordered_json cost_report(const std::vector<CostedLayer>& layers, const
     macs += costed.layer.macs();
     orders += costed.cost.orders;
   }
-  return {{"schema", "monet.cost/1"},
-          {"core", {{"id", core.id}, {"name", core.name}, {"pes", core.pes()}}},
-          {"totals",
-           {{"layers", layers.size()},
-            {"macs", macs},
-            {"cycles", cycles},
-            {"utilisation", cycles > 0 ? ideal / cycles : 0},
-            {"energy_pj", energy},
-            {"orders", orders}}},
-          {"layers", std::move(list)}};
+  return object({{"schema", "monet.cost/1"},
+                 {"core", object({{"id", core.id}, {"name", core.name}, {"pes", core.pes()}})},
+                 {"totals", object({{"layers", layers.size()},
+                                    {"macs", macs},
+                                    {"cycles", cycles},
+                                    {"utilisation", cycles > 0 ? ideal / cycles : 0},
+                                    {"energy_pj", energy},
+                                    {"orders", orders}})},
+                 {"layers", std::move(list)}});
 }
 
 std::string cost_table(const nlohmann::ordered_json& report, bool mappings) {

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "engine/report/cost_report.h"
+#include "engine/report/json_object.h"
 #include "engine/schedule/partition.h"
 #include "engine/training/recompute.h"
 #include "engine/workload/layer.h"
@@ -29,7 +30,7 @@ Json tensors_json(const Graph& graph, const std::vector<TensorId>& ids, std::ini
   for (TensorId t : ids) {
     const Tensor& tensor = graph.tensors[t];
     if (std::find(kinds.begin(), kinds.end(), tensor.kind) == kinds.end()) continue;
-    list.push_back({{"name", tensor.name}, {"dtype", name(tensor.dtype)}, {"shape", tensor.shape}});
+    list.push_back(object({{"name", tensor.name}, {"dtype", name(tensor.dtype)}, {"shape", tensor.shape}}));
   }
   return list;
 }
@@ -41,11 +42,11 @@ Json model_json(const Results& r) {
   std::vector<std::pair<std::string, int64_t>> sorted(counts.begin(), counts.end());
   std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
   Json operators = Json::array();
-  for (const auto& [op, count] : sorted) operators.push_back({{"op", op}, {"count", count}});
+  for (const auto& [op, count] : sorted) operators.push_back(object({{"op", op}, {"count", count}}));
   Json dims = Json::array();
   for (const BoundDim& d : r.model->dims)
-    dims.push_back(
-        {{"name", d.name}, {"tensor", d.tensor}, {"axis", d.axis}, {"value", d.value}, {"defaulted", d.defaulted}});
+    dims.push_back(object(
+        {{"name", d.name}, {"tensor", d.tensor}, {"axis", d.axis}, {"value", d.value}, {"defaulted", d.defaulted}}));
   int64_t parameters = 0, parameter_bytes = 0, macs = 0;
   for (TensorId t : monet::parameters(forward)) {  // trained or not; adapters are the training's
     parameters += elements(forward.tensors[t].shape);
@@ -53,17 +54,17 @@ Json model_json(const Results& r) {
   }
   for (size_t u = 0; u < r.works.size(); ++u)
     if (r.graph().units[u].phase == Phase::forward) macs += r.works[u].macs;
-  return {{"name", r.file->name()},
-          {"opset", r.file->opset()},
-          {"nodes", r.file->node_count()},
-          {"operators", operators},
-          {"parameters", parameters},
-          {"parameter_bytes", parameter_bytes},
-          {"forward_macs", macs},
-          {"inputs", tensors_json(forward, forward.inputs, {TensorKind::input})},
-          {"outputs", tensors_json(forward, forward.outputs, {TensorKind::computed, TensorKind::input})},
-          {"dims", dims},
-          {"inference_export", r.model->inference_export}};
+  return object({{"name", r.file->name()},
+                 {"opset", r.file->opset()},
+                 {"nodes", r.file->node_count()},
+                 {"operators", operators},
+                 {"parameters", parameters},
+                 {"parameter_bytes", parameter_bytes},
+                 {"forward_macs", macs},
+                 {"inputs", tensors_json(forward, forward.inputs, {TensorKind::input})},
+                 {"outputs", tensors_json(forward, forward.outputs, {TensorKind::computed, TensorKind::input})},
+                 {"dims", dims},
+                 {"inference_export", r.model->inference_export}});
 }
 
 Json training_json(const Results& r) {
@@ -93,39 +94,38 @@ Json training_json(const Results& r) {
       batch = graph.tensors[t].shape[0];
       break;
     }
-  return {{"optimizer", r.settings["optimizer"]},
-          {"loss", name(r.training->loss)},
-          {"loss_output", graph.tensors[r.training->loss_output].name},
-          {"batch", batch},
-          {"micro_batches", graph.micro_batches},
-          {"precision", r.settings["precision"].is_string() ? r.settings["precision"] : Json("custom")},
-          {"trained_tensors", r.parameters.size()},
-          {"trained_parameters", trained},
-          {"nodes", node_counts},
-          {"units", unit_counts},
-          {"macs",
-           {{"forward", forward},
-            {"input_gradient", input_gradient},
-            {"weight_gradient", weight_gradient},
-            {"total", all}}}};
+  return object({{"optimizer", r.settings["optimizer"]},
+                 {"loss", name(r.training->loss)},
+                 {"loss_output", graph.tensors[r.training->loss_output].name},
+                 {"batch", batch},
+                 {"micro_batches", graph.micro_batches},
+                 {"precision", r.settings["precision"].is_string() ? r.settings["precision"] : Json("custom")},
+                 {"trained_tensors", r.parameters.size()},
+                 {"trained_parameters", trained},
+                 {"nodes", node_counts},
+                 {"units", unit_counts},
+                 {"macs", object({{"forward", forward},
+                                  {"input_gradient", input_gradient},
+                                  {"weight_gradient", weight_gradient},
+                                  {"total", all}})}});
 }
 
 Json hardware_json(const Results& r) {
   if (!r.accelerator) return nullptr;
   const Accelerator& a = *r.accelerator;
-  return {{"name", a.name},
-          {"description", a.description},
-          {"source", a.source},
-          {"cores", a.cores.size()},
-          {"mac_units", a.mac_units()},
-          {"vector_units", a.vector_units()},
-          {"mac_energy_pj", a.mac_energy()},
-          {"offchip_bits_per_cycle", a.offchip_bandwidth()},
-          {"offchip_pj_per_bit", a.offchip_energy()},
-          {"offchip_bytes", a.offchip_bytes()},
-          {"onchip_bytes", a.onchip_bytes()},
-          {"compute_core", r.cost ? Json(r.cost->core.name) : Json(nullptr)},
-          {"pes", r.cost ? Json(r.cost->core.pes()) : Json(nullptr)}};
+  return object({{"name", a.name},
+                 {"description", a.description},
+                 {"source", a.source},
+                 {"cores", a.cores.size()},
+                 {"mac_units", a.mac_units()},
+                 {"vector_units", a.vector_units()},
+                 {"mac_energy_pj", a.mac_energy()},
+                 {"offchip_bits_per_cycle", a.offchip_bandwidth()},
+                 {"offchip_pj_per_bit", a.offchip_energy()},
+                 {"offchip_bytes", a.offchip_bytes()},
+                 {"onchip_bytes", a.onchip_bytes()},
+                 {"compute_core", r.cost ? Json(r.cost->core.name) : Json(nullptr)},
+                 {"pes", r.cost ? Json(r.cost->core.pes()) : Json(nullptr)}});
 }
 
 Json bound_cost_json(const Results& r, const Bound& bound, bool step) {
@@ -133,14 +133,15 @@ Json bound_cost_json(const Results& r, const Bound& bound, bool step) {
   for (Phase p : kAllPhases) {
     const Bound& b = step ? r.phase_bounds[static_cast<size_t>(p)] : bound;
     if (step ? b.energy() > 0 : p == Phase::forward)
-      phases[name(p)] = {{"latency_cycles", b.cycles()}, {"energy_pj", b.energy()}};
+      phases[name(p)] = object({{"latency_cycles", b.cycles()}, {"energy_pj", b.energy()}});
   }
-  return {{"latency_cycles", bound.cycles()}, {"energy_pj", bound.energy()}, {"bound", true}, {"phases", phases}};
+  return object(
+      {{"latency_cycles", bound.cycles()}, {"energy_pj", bound.energy()}, {"bound", true}, {"phases", phases}});
 }
 
 Json levels_json(const std::vector<LevelEnergy>& levels) {
   Json list = Json::array();
-  for (const LevelEnergy& level : levels) list.push_back({{"level", level.level}, {"energy_pj", level.energy}});
+  for (const LevelEnergy& level : levels) list.push_back(object({{"level", level.level}, {"energy_pj", level.energy}}));
   return list;
 }
 
@@ -181,12 +182,16 @@ Json modelled_cost_json(const Graph& graph, const std::vector<Work>& works, cons
     CostSum& sum = sums[static_cast<size_t>(p)];
     put_in_order(sum.levels, cost.core);
     if (sum.energy > 0)
-      phases[name(p)] = {
-          {"latency_cycles", sum.cycles}, {"energy_pj", sum.energy}, {"levels", levels_json(sum.levels)}};
+      phases[name(p)] =
+          object({{"latency_cycles", sum.cycles}, {"energy_pj", sum.energy}, {"levels", levels_json(sum.levels)}});
   }
   for (const auto& [role, of] : use) utilisation[name(role)] = of.cycles > 0 ? of.ideal / of.cycles : 0;
-  return {{"latency_cycles", total.cycles},      {"energy_pj", total.energy}, {"bound", false}, {"phases", phases},
-          {"levels", levels_json(total.levels)}, {"utilisation", utilisation}};
+  return object({{"latency_cycles", total.cycles},
+                 {"energy_pj", total.energy},
+                 {"bound", false},
+                 {"phases", phases},
+                 {"levels", levels_json(total.levels)},
+                 {"utilisation", utilisation}});
 }
 
 Json inference_json(const Results& r) {
@@ -201,11 +206,11 @@ Json step_json(const Results& r) {
 }
 
 Json bound_json(const Bound& b) {
-  return {{"compute_cycles", b.compute_cycles},
-          {"traffic_cycles", b.traffic_cycles},
-          {"compute_pj", b.compute_energy},
-          {"traffic_pj", b.traffic_energy},
-          {"traffic_bytes", b.traffic_bytes}};
+  return object({{"compute_cycles", b.compute_cycles},
+                 {"traffic_cycles", b.traffic_cycles},
+                 {"compute_pj", b.compute_energy},
+                 {"traffic_pj", b.traffic_energy},
+                 {"traffic_bytes", b.traffic_bytes}});
 }
 
 // Layers that the cost model gives fewer cycles than their bound (COST_MODEL section 2: ZigZag hides the first
@@ -258,13 +263,13 @@ Json memory_json(const Results& r) {
   Json saved_json = Json::array();
   for (TensorId t : saved) {
     UnitId unit = producer_unit(graph, t);
-    saved_json.push_back({{"tensor", graph.tensors[t].name},
-                          {"layer", unit == kNone ? Json(nullptr) : Json(unit)},
-                          {"bytes", r.tensor_bytes[t]},
-                          {"readers", readers[t]},
-                          {"recomputable", is_recomputable(graph, t)}});
+    saved_json.push_back(object({{"tensor", graph.tensors[t].name},
+                                 {"layer", unit == kNone ? Json(nullptr) : Json(unit)},
+                                 {"bytes", r.tensor_bytes[t]},
+                                 {"readers", readers[t]},
+                                 {"recomputable", is_recomputable(graph, t)}}));
   }
-  Json timeline = {{"layer", m.order}};
+  Json timeline = object({{"layer", m.order}});
   for (int c = 0; c < kMemoryCategories; ++c) {
     std::vector<int64_t> column;
     column.reserve(m.timeline.size());
@@ -274,26 +279,26 @@ Json memory_json(const Results& r) {
   auto at = [](const BytesByCategory& row, MemoryCategory c) { return row[static_cast<size_t>(c)]; };
   for (const BytesByCategory& row : m.timeline) workspace = std::max(workspace, at(row, MemoryCategory::workspace));
   BytesByCategory at_peak = m.timeline.empty() ? BytesByCategory{} : m.timeline[m.peak_at];
-  Json json = {{"parameters", at(at_peak, MemoryCategory::parameters)},
-               {"master_weights", at(at_peak, MemoryCategory::master_weights)},
-               {"buffers", at(at_peak, MemoryCategory::buffers)},
-               {"gradients", gradients},
-               {"optimizer_state", at(at_peak, MemoryCategory::optimizer_state)},
-               {"inputs", at(at_peak, MemoryCategory::inputs)},
-               {"activations", activations},
-               {"workspace", workspace},
-               {"peak", m.peak},
-               {"peak_unit", m.order.empty() ? 0 : m.order[m.peak_at]},
-               {"at_peak", by_category(at_peak)},
-               {"inference_peak", r.inference_memory.peak},
-               {"capacity", or_null(r.capacity)},
-               {"fits", r.capacity ? Json(m.peak <= *r.capacity) : Json(nullptr)},
-               {"short_by", r.capacity ? Json(std::max<int64_t>(0, m.peak - *r.capacity)) : Json(nullptr)},
-               {"largest_batch", nullptr},
-               {"saved", std::move(saved_json)},
-               {"timeline", std::move(timeline)}};
+  Json json = object({{"parameters", at(at_peak, MemoryCategory::parameters)},
+                      {"master_weights", at(at_peak, MemoryCategory::master_weights)},
+                      {"buffers", at(at_peak, MemoryCategory::buffers)},
+                      {"gradients", gradients},
+                      {"optimizer_state", at(at_peak, MemoryCategory::optimizer_state)},
+                      {"inputs", at(at_peak, MemoryCategory::inputs)},
+                      {"activations", activations},
+                      {"workspace", workspace},
+                      {"peak", m.peak},
+                      {"peak_unit", m.order.empty() ? 0 : m.order[m.peak_at]},
+                      {"at_peak", by_category(at_peak)},
+                      {"inference_peak", r.inference_memory.peak},
+                      {"capacity", or_null(r.capacity)},
+                      {"fits", r.capacity ? Json(m.peak <= *r.capacity) : Json(nullptr)},
+                      {"short_by", r.capacity ? Json(std::max<int64_t>(0, m.peak - *r.capacity)) : Json(nullptr)},
+                      {"largest_batch", nullptr},
+                      {"saved", std::move(saved_json)},
+                      {"timeline", std::move(timeline)}});
   if (r.largest_batch)
-    json["largest_batch"] = {{"value", or_null(r.largest_batch->value)}, {"reason", r.largest_batch->reason}};
+    json["largest_batch"] = object({{"value", or_null(r.largest_batch->value)}, {"reason", r.largest_batch->reason}});
   return json;
 }
 
@@ -338,36 +343,37 @@ Json layers_json(const Results& r) {
       }
     Json loops = Json::array(), transposed = Json::array();
     if (unit.contraction != kNone)
-      for (const Loop& loop : loop_nest(graph, unit).loops) loops.push_back({{"dim", loop.dim}, {"size", loop.size}});
+      for (const Loop& loop : loop_nest(graph, unit).loops)
+        loops.push_back(object({{"dim", loop.dim}, {"size", loop.size}}));
     if (std::optional<Layer> layer = layer_of(graph, unit))
       for (const LayerOperand& operand : layer->operands)
         if (operand.transposed) transposed.push_back(operand.name);
     UnitId origin = unit.phase != Phase::forward && unit.origin != kNone ? graph.nodes[unit.origin].unit : kNone;
-    Json layer = {{"id", u},
-                  {"name", unit_name(graph, unit)},
-                  {"op", unit.op},
-                  {"phase", name(unit.phase)},
-                  {"role", name(unit.role)},
-                  {"origin", origin == kNone ? Json(nullptr) : Json(origin)},
-                  {"shape", shape},
-                  {"loops", loops},
-                  {"transposed", transposed},
-                  {"macs", work.macs},
-                  {"operations", work.operations},
-                  {"bytes", r.unit_bytes[u]},
-                  {"parameter_bytes", parameter_bytes},
-                  {"saved_bytes", saved_bytes},
-                  {"nodes", unit.nodes.size()},
-                  {"rule", nullptr},
-                  {"latency_cycles", nullptr},
-                  {"energy_pj", nullptr},
-                  {"bound_by", nullptr},
-                  {"bound_cycles", nullptr},
-                  {"bound_energy_pj", nullptr},
-                  {"utilisation", nullptr},
-                  {"mapping", nullptr},
-                  {"levels", Json::array()},
-                  {"reads", reads}};
+    Json layer = object({{"id", u},
+                         {"name", unit_name(graph, unit)},
+                         {"op", unit.op},
+                         {"phase", name(unit.phase)},
+                         {"role", name(unit.role)},
+                         {"origin", origin == kNone ? Json(nullptr) : Json(origin)},
+                         {"shape", shape},
+                         {"loops", loops},
+                         {"transposed", transposed},
+                         {"macs", work.macs},
+                         {"operations", work.operations},
+                         {"bytes", r.unit_bytes[u]},
+                         {"parameter_bytes", parameter_bytes},
+                         {"saved_bytes", saved_bytes},
+                         {"nodes", unit.nodes.size()},
+                         {"rule", nullptr},
+                         {"latency_cycles", nullptr},
+                         {"energy_pj", nullptr},
+                         {"bound_by", nullptr},
+                         {"bound_cycles", nullptr},
+                         {"bound_energy_pj", nullptr},
+                         {"utilisation", nullptr},
+                         {"mapping", nullptr},
+                         {"levels", Json::array()},
+                         {"reads", reads}});
     if (r.accelerator) {
       const Bound& b = r.unit_bounds[u];
       layer["rule"] = name(UnitCost::Rule::bound);
@@ -393,35 +399,35 @@ Json layers_json(const Results& r) {
 }  // namespace
 
 Json to_json(const Diagnostic& d) {
-  return {{"code", d.code}, {"message", d.message}, {"node", d.node}, {"tensor", d.tensor}, {"hint", d.hint}};
+  return object({{"code", d.code}, {"message", d.message}, {"node", d.node}, {"tensor", d.tensor}, {"hint", d.hint}});
 }
 
 Json errors_json(const std::vector<Diagnostic>& problems) {
   Json list = Json::array();
   for (const Diagnostic& d : problems) list.push_back(to_json(d));
-  return {{"errors", list}};
+  return object({{"errors", list}});
 }
 
 Json report(const Results& r) {
   Json warnings = Json::array();
   for (const Diagnostic& d : r.warnings) warnings.push_back(to_json(d));
-  return {{"schema", "monet.report/1"},
-          {"engine", {{"name", "monet"}, {"version", kEngineVersion}}},
-          {"model", model_json(r)},
-          {"settings", r.settings},
-          {"training", training_json(r)},
-          {"hardware", hardware_json(r)},
-          {"inference", inference_json(r)},
-          {"step", step_json(r)},
-          {"memory", memory_json(r)},
-          {"layers", layers_json(r)},
-          {"mappings", mappings_json(r)},
-          {"schedule", nullptr},
-          {"fusion", nullptr},
-          {"checkpointing", nullptr},
-          {"exploration", nullptr},
-          {"bounds", bounds_json(r)},
-          {"warnings", warnings}};
+  return object({{"schema", "monet.report/1"},
+                 {"engine", object({{"name", "monet"}, {"version", kEngineVersion}})},
+                 {"model", model_json(r)},
+                 {"settings", r.settings},
+                 {"training", training_json(r)},
+                 {"hardware", hardware_json(r)},
+                 {"inference", inference_json(r)},
+                 {"step", step_json(r)},
+                 {"memory", memory_json(r)},
+                 {"layers", layers_json(r)},
+                 {"mappings", mappings_json(r)},
+                 {"schedule", nullptr},
+                 {"fusion", nullptr},
+                 {"checkpointing", nullptr},
+                 {"exploration", nullptr},
+                 {"bounds", bounds_json(r)},
+                 {"warnings", warnings}});
 }
 
 std::string to_bytes(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }

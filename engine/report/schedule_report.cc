@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "engine/report/format.h"
+#include "engine/report/json_object.h"
 #include "engine/report/report.h"
 
 namespace monet {
@@ -27,8 +28,8 @@ Json energy_json(const Energy& energy) {
 
 const char* bound_by(const UnitRun& run) {
   const Waits& w = run.waits;
-  const std::pair<double, const char*> all[] = {{w.compute, "compute"}, {w.memory, "memory"}, {w.offchip, "off-chip"},
-                                                {w.link, "link"},       {w.space, "space"}};
+  const std::pair<double, const char*> all[] = {
+      {w.compute, "compute"}, {w.memory, "memory"}, {w.offchip, "off-chip"}, {w.link, "link"}, {w.space, "space"}};
   const char* most = "compute";
   double value = -1;
   for (const auto& [cycles, what] : all)
@@ -70,7 +71,7 @@ Json footprint_json(const std::vector<FootprintPoint>& all) {
     }
     if (any) json[name(static_cast<MemoryCategory>(c))] = column;
   }
-  return {{"peak", peak}, {"timeline", std::move(json)}};
+  return object({{"peak", peak}, {"timeline", std::move(json)}});
 }
 
 }  // namespace
@@ -115,10 +116,10 @@ Json schedule_json(const ScheduledGraph& g) {
     bool last = phase == Phase::optimizer || graph.micro_batches == 1;
     int64_t end = std::max(before, s.phase_end[p]);
     double repeats = last ? 1.0 : static_cast<double>(graph.micro_batches);
-    phases[name(phase)] = {{"latency_cycles", static_cast<double>(end - before) * repeats},
-                           {"energy_pj", total(by_phase[p])},
-                           {"energy", energy_json(by_phase[p])},
-                           {"offchip_bytes", std::ceil((read[p] + written[p]) / 8)}};
+    phases[name(phase)] = object({{"latency_cycles", static_cast<double>(end - before) * repeats},
+                                  {"energy_pj", total(by_phase[p])},
+                                  {"energy", energy_json(by_phase[p])},
+                                  {"offchip_bytes", std::ceil((read[p] + written[p]) / 8)}});
     before = end;
   }
 
@@ -132,23 +133,23 @@ Json schedule_json(const ScheduledGraph& g) {
   };
   for (size_t c = 0; c < accelerator.cores.size(); ++c) {
     if (accelerator.cores[c].pes() == 0) continue;
-    cores.push_back({{"id", accelerator.cores[c].id},
-                     {"name", accelerator.cores[c].name},
-                     {"busy_cycles", s.core_busy[c]},
-                     {"utilisation", share(s.core_busy[c])}});
+    cores.push_back(object({{"id", accelerator.cores[c].id},
+                            {"name", accelerator.cores[c].name},
+                            {"busy_cycles", s.core_busy[c]},
+                            {"utilisation", share(s.core_busy[c])}}));
   }
   for (size_t l = 0; l < g.planner->interconnect().links().size(); ++l) {
     if (s.link_busy[l] == 0) continue;
     const Link& link = g.planner->interconnect().links()[l];
-    links.push_back({{"name", link.name},
-                     {"bits_per_cycle", link.bandwidth},
-                     {"busy_cycles", s.link_busy[l]},
-                     {"utilisation", share(s.link_busy[l])}});
+    links.push_back(object({{"name", link.name},
+                            {"bits_per_cycle", link.bandwidth},
+                            {"busy_cycles", s.link_busy[l]},
+                            {"utilisation", share(s.link_busy[l])}}));
   }
   for (size_t m = 0; m + 1 < g.planner->stores().all().size(); ++m) {
     const StoreInfo& info = g.planner->stores().all()[m];
-    stores.push_back(
-        {{"name", info.name}, {"capacity_bytes", info.capacity / 8}, {"peak_bytes", (s.store_peak[m] + 7) / 8}});
+    stores.push_back(object(
+        {{"name", info.name}, {"capacity_bytes", info.capacity / 8}, {"peak_bytes", (s.store_peak[m] + 7) / 8}}));
   }
 
   Json units = Json::array();
@@ -161,56 +162,53 @@ Json schedule_json(const ScheduledGraph& g) {
     for (int32_t core : placement.cores) on.push_back(accelerator.cores[core].id);
     const Unit& unit = graph.units[u];
     units.push_back(
-        {{"id", u},
-         {"name", unit_name(graph, unit)},
-         {"op", unit.op},
-         {"phase", name(unit.phase)},
-         {"role", name(unit.role)},
-         {"start", run.start},
-         {"end", run.end},
-         {"busy_cycles", run.busy},
-         {"cores", std::move(on)},
-         {"split", placement.split == kNone ? Json(nullptr) : Json(name(parts.axes[placement.split].kind))},
-         {"tiles", placement.tiles},
-         {"bound_by", bound_by(run)},
-         {"memory", run.memory},
-         {"waits",
-          {{"compute", run.waits.compute},
-           {"memory", run.waits.memory},
-           {"offchip", run.waits.offchip},
-           {"link", run.waits.link},
-           {"space", run.waits.space},
-           {"units", run.waits.units}}},
-         {"energy_pj", total(run.energy)},
-         {"energy", energy_json(run.energy)},
-         {"offchip_bytes", (run.read_bits + run.written_bits + 7) / 8}});
+        object({{"id", u},
+                {"name", unit_name(graph, unit)},
+                {"op", unit.op},
+                {"phase", name(unit.phase)},
+                {"role", name(unit.role)},
+                {"start", run.start},
+                {"end", run.end},
+                {"busy_cycles", run.busy},
+                {"cores", std::move(on)},
+                {"split", placement.split == kNone ? Json(nullptr) : Json(name(parts.axes[placement.split].kind))},
+                {"tiles", placement.tiles},
+                {"bound_by", bound_by(run)},
+                {"memory", run.memory},
+                {"waits", object({{"compute", run.waits.compute},
+                                  {"memory", run.waits.memory},
+                                  {"offchip", run.waits.offchip},
+                                  {"link", run.waits.link},
+                                  {"space", run.waits.space},
+                                  {"units", run.waits.units}})},
+                {"energy_pj", total(run.energy)},
+                {"energy", energy_json(run.energy)},
+                {"offchip_bytes", (run.read_bits + run.written_bits + 7) / 8}}));
   }
 
   Json groups = Json::array();
   for (const FusedGroup& group : g.partition->groups)
     if (group.units.size() > 1)
-      groups.push_back({{"units", group.units}, {"tiles", group.tiles}, {"axis", name(group.axis)}});
+      groups.push_back(object({{"units", group.units}, {"tiles", group.tiles}, {"axis", name(group.axis)}}));
 
-  return {{"latency_cycles", latency},
-          {"energy_pj", total(sum)},
-          {"energy", energy_json(sum)},
-          {"phases", std::move(phases)},
-          {"offchip",
-           {{"read_bytes", std::ceil(read_bits / 8)},
-            {"written_bytes", std::ceil(written_bits / 8)},
-            {"causes", std::move(causes)}}},
-          {"bounds",
-           {{"latency_cycles", g.bound.cycles()},
-            {"energy_pj", g.bound.energy()},
-            {"offchip_bytes", g.bound.traffic_bytes}}},
-          {"cores", std::move(cores)},
-          {"links", std::move(links)},
-          {"stores", std::move(stores)},
-          {"groups", std::move(groups)},
-          {"tiles", g.program->tiles.size()},
-          {"units", std::move(units)},
-          {"onchip", footprint_json(s.onchip)},
-          {"offchip_memory", footprint_json(s.offchip)}};
+  return object({{"latency_cycles", latency},
+                 {"energy_pj", total(sum)},
+                 {"energy", energy_json(sum)},
+                 {"phases", std::move(phases)},
+                 {"offchip", object({{"read_bytes", std::ceil(read_bits / 8)},
+                                     {"written_bytes", std::ceil(written_bits / 8)},
+                                     {"causes", std::move(causes)}})},
+                 {"bounds", object({{"latency_cycles", g.bound.cycles()},
+                                    {"energy_pj", g.bound.energy()},
+                                    {"offchip_bytes", g.bound.traffic_bytes}})},
+                 {"cores", std::move(cores)},
+                 {"links", std::move(links)},
+                 {"stores", std::move(stores)},
+                 {"groups", std::move(groups)},
+                 {"tiles", g.program->tiles.size()},
+                 {"units", std::move(units)},
+                 {"onchip", footprint_json(s.onchip)},
+                 {"offchip_memory", footprint_json(s.offchip)}});
 }
 
 std::string chrome_trace(const ScheduledGraph& g) {
@@ -238,8 +236,7 @@ std::string chrome_trace(const ScheduledGraph& g) {
       named("thread_name", 1, static_cast<int>(c),
             "core " + std::to_string(accelerator.cores[c].id) + ": " + accelerator.cores[c].name);
   for (size_t l = 0; l < s.link_busy.size(); ++l)
-    if (s.link_busy[l] > 0)
-      named("thread_name", 2, static_cast<int>(l), g.planner->interconnect().links()[l].name);
+    if (s.link_busy[l] > 0) named("thread_name", 2, static_cast<int>(l), g.planner->interconnect().links()[l].name);
   std::vector<std::string> unit_names, tensor_names(graph.tensors.size());
   for (const Unit& unit : graph.units) unit_names.push_back(quoted(unit_name(graph, unit)));
   for (const Event& e : s.events) {
@@ -248,9 +245,9 @@ std::string chrome_trace(const ScheduledGraph& g) {
                        ",\"ts\":" + std::to_string(e.start) + ",\"dur\":" + std::to_string(e.end - e.start);
     if (e.core != kNone) {
       const Unit& unit = graph.units[e.unit];
-      line += ",\"name\":" + unit_names[e.unit] + ",\"cat\":\"" + name(unit.phase) + "\",\"args\":{\"layer\":" +
-              std::to_string(e.unit) + ",\"op\":" + quoted(unit.op) + ",\"role\":\"" + name(unit.role) +
-              "\",\"slot\":" + std::to_string(e.slot) + ",\"tile\":" + std::to_string(e.tile) + "}}";
+      line += ",\"name\":" + unit_names[e.unit] + ",\"cat\":\"" + name(unit.phase) +
+              "\",\"args\":{\"layer\":" + std::to_string(e.unit) + ",\"op\":" + quoted(unit.op) + ",\"role\":\"" +
+              name(unit.role) + "\",\"slot\":" + std::to_string(e.slot) + ",\"tile\":" + std::to_string(e.tile) + "}}";
     } else {
       std::string called = e.tensor == kNone ? unit_names[e.unit] : "";
       if (called.empty()) {
@@ -258,8 +255,8 @@ std::string chrome_trace(const ScheduledGraph& g) {
         if (known.empty()) known = quoted(graph.tensors[e.tensor].name);
         called = known;
       }
-      line += ",\"name\":" + called + ",\"cat\":\"" + name(e.cause) + "\",\"args\":{\"layer\":" +
-              std::to_string(e.unit) + ",\"bits\":" + std::to_string(e.bits) + "}}";
+      line += ",\"name\":" + called + ",\"cat\":\"" + name(e.cause) +
+              "\",\"args\":{\"layer\":" + std::to_string(e.unit) + ",\"bits\":" + std::to_string(e.bits) + "}}";
     }
     event(line);
   }
@@ -296,7 +293,8 @@ std::string schedule_table(const Json& schedules) {
     line("at least", grouped(std::llround(s["bounds"]["latency_cycles"].get<double>())) + " cycles, " +
                          energy_text(s["bounds"]["energy_pj"].get<double>()) + ", " +
                          scaled(s["bounds"]["offchip_bytes"].get<double>(), "B") + " off-chip");
-    for (const auto& [phase, of] : s["phases"].items()) line("  " + phase, costs(of, of["offchip_bytes"].get<double>()));
+    for (const auto& [phase, of] : s["phases"].items())
+      line("  " + phase, costs(of, of["offchip_bytes"].get<double>()));
     std::string terms;
     for (const auto& [term, pj] : s["energy"].items())
       if (pj.get<double>() > 0) terms += (terms.empty() ? "" : ", ") + term + " " + energy_text(pj.get<double>());

@@ -472,6 +472,7 @@ Program Planner::program(const Partition& partition, const std::function<void(do
     Range range;
   };
   std::vector<Extent> extents;
+  std::vector<size_t> at;
   auto visit = [&](UnitId u, const std::vector<AxisUse> SliceAxis::*uses, size_t i, TensorId t, int64_t p, int64_t slot,
                    auto&& call) {
     Build::Grid& grid = pieces_of(t);
@@ -501,7 +502,7 @@ Program Planner::program(const Partition& partition, const std::function<void(do
       extents[d] = {static_cast<size_t>(begin), static_cast<size_t>(std::max(begin, end)), range};
       if (range.end <= range.begin) return;
     }
-    std::vector<size_t> at(extents.size());
+    at.resize(extents.size());
     for (size_t d = 0; d < at.size(); ++d) at[d] = extents[d].begin;
     while (true) {
       size_t index = 0;

@@ -17,44 +17,64 @@ constexpr int32_t kNotAgain = std::numeric_limits<int32_t>::max();
 
 double words(double bits, int64_t bandwidth) { return std::ceil(bits / static_cast<double>(bandwidth)); }
 
-class Run {
+}  // namespace
+
+// Everything about a schedule being made. Its memory is kept for the next one.
+class Scheduler::Run {
  public:
-  Run(const Planner& planner, const Program& program, bool keep_events)
+  explicit Run(const Planner& planner)
       : planner_(planner),
-        program_(program),
         accelerator_(planner.accelerator()),
         interconnect_(planner.interconnect()),
         stores_(planner.stores()),
         options_(planner.options()),
-        keep_events_(keep_events),
         n_(stores_.all().size()),
         off_(stores_.offchip()),
-        idle_(accelerator_.cores.size(), 0),
-        available_(program.pieces.size() * n_, kNever),
-        last_use_(program.pieces.size() * n_, 0),
-        uses_at_(program.pieces.size() * n_, 0),
-        uses_(program.pieces.size(), 0),
-        pinned_(program.pieces.size(), -1),
         words_((n_ + 63) / 64),
-        where_(program.pieces.size() * words_, 0),
-        place_(program.pieces.size() * n_, 0),
         held_by_(n_),
         rank_(n_),
         received_(n_, nullptr) {
-    for (const StoreInfo& info : stores_.all()) {
-      store_.emplace_back(info.capacity);
-      has_regions_ = has_regions_ || info.region;
-    }
-    for (const Link& link : interconnect_.links()) links_.emplace_back(link.bandwidth);
-    result_.units.resize(planner.graph().units.size());
+    for (const StoreInfo& info : stores_.all()) has_regions_ = has_regions_ || info.region;
+    for (const Link& link : interconnect_.links())
+      if (link.offchip) offchip_bandwidth_ = link.bandwidth;
+  }
+
+  Schedule take(const Program& program, bool keep_events) {
+    begin(program, keep_events);
+    for (const Step& step : program.steps) run(step);
+    finish();
+    return std::move(result_);
+  }
+
+ private:
+  void begin(const Program& program, bool keep_events) {
+    program_ = &program;
+    keep_events_ = keep_events;
+    result_ = {};
+    result_.units.resize(planner_.graph().units.size());
     result_.core_busy.assign(accelerator_.cores.size(), 0);
+    idle_.assign(accelerator_.cores.size(), 0);
+    store_.clear();
+    for (const StoreInfo& info : stores_.all()) store_.emplace_back(info.capacity);
+    links_.clear();
+    for (const Link& link : interconnect_.links()) links_.emplace_back(link.bandwidth);
     result_.link_busy.assign(links_.size(), 0);
+    copies_.assign(program.pieces.size() * n_, {});
+    where_.assign(program.pieces.size() * words_, 0);
+    uses_.assign(program.pieces.size(), 0);
+    pinned_.assign(program.pieces.size(), -1);
+    for (std::vector<int32_t>& held : held_by_) held.clear();
+    for (Rank& rank : rank_) rank.step = -1;
+    std::fill(received_.begin(), received_.end(), nullptr);
+    changes_.clear();
+    last_ = 0;
+    step_ = -1;
     for (const Step& step : program.steps)
       for (int32_t i = 0; i < step.needs; ++i) {
         const Need& need = program.needs[step.first_need + i];
         each_tile(need, [&](int p) {
           ++uses_[need.piece];
-          if (!need.streamed) ++uses_at_[at(need.piece, store_of(step, p, need))];
+          if (!need.streamed) ++copy(need.piece, store_of(step, p, need)).uses;
         });
       }
     next_need_.assign(program.needs.size(), kNotAgain);
@@ -74,20 +94,23 @@ class Run {
       if (program.pieces[p].stored) put(static_cast<int32_t>(p), off_, 0, 0);
   }
 
-  Schedule take() {
-    for (const Step& step : program_.steps) run(step);
-    finish();
-    return std::move(result_);
+  // What is known of a piece in a store.
+  struct Copy {
+    int64_t available = kNever;  // from when on it is there
+    int64_t last_use = 0;
+    int32_t uses = 0;   // by tiles that are to run there
+    int32_t place = 0;  // its index in held_by_
+  };
+  Copy& copy(int32_t piece, int store) { return copies_[static_cast<size_t>(piece) * n_ + static_cast<size_t>(store)]; }
+  const Copy& copy(int32_t piece, int store) const {
+    return copies_[static_cast<size_t>(piece) * n_ + static_cast<size_t>(store)];
   }
-
- private:
-  size_t at(int32_t piece, int store) const { return static_cast<size_t>(piece) * n_ + static_cast<size_t>(store); }
   int store_of(const Step& step, int tile, const Need& need) const {
-    auto core = static_cast<size_t>(program_.tiles[step.first_tile + tile].core);
-    return stores_.of(core, need.second ? 1 : 0, program_.pieces[need.piece].region);
+    auto core = static_cast<size_t>(program_->tiles[step.first_tile + tile].core);
+    return stores_.of(core, need.second ? 1 : 0, program_->pieces[need.piece].region);
   }
   int store_of_output(const Tile& tile, int32_t piece) const {
-    return stores_.of(static_cast<size_t>(tile.core), 2, program_.pieces[piece].region);
+    return stores_.of(static_cast<size_t>(tile.core), 2, program_->pieces[piece].region);
   }
   // Calls visit(store) for every store that has the piece, the one off the chip included, until it returns true.
   template <typename Visit>
@@ -109,7 +132,7 @@ class Run {
   int64_t available_at(int32_t piece, size_t core) const {
     int64_t first = kNever;
     for (int store : stores_.of_core(core)) {
-      int64_t t = available_[at(piece, store)];
+      int64_t t = copy(piece, store).available;
       if (t != kNever && (first == kNever || t < first)) first = t;
     }
     return first;
@@ -121,32 +144,36 @@ class Run {
     MemoryCategory category;
     int64_t bits;
   };
-  void put(int32_t piece, int store, int64_t from, int64_t available) {
-    const Piece& p = program_.pieces[piece];
-    available_[at(piece, store)] = available;
-    last_use_[at(piece, store)] = available;
+  // `held_from`: its bits are held from then on already.
+  void put(int32_t piece, int store, int64_t from, int64_t available, int64_t held_from = kNever) {
+    const Piece& p = program_->pieces[piece];
+    copy(piece, store).available = available;
+    copy(piece, store).last_use = available;
     where_[static_cast<size_t>(piece) * words_ + static_cast<size_t>(store >> 6)] |= uint64_t{1} << (store & 63);
     // An update lies where the old one did.
     if (store == off_ && p.replaces) return;
-    store_[store].hold(from, p.bits);
+    if (held_from != from) {
+      if (held_from != kNever) store_[store].release(held_from, p.bits);
+      store_[store].hold(from, p.bits);
+    }
     if (store != off_) {
-      place_[at(piece, store)] = static_cast<int32_t>(held_by_[store].size());
+      copy(piece, store).place = static_cast<int32_t>(held_by_[store].size());
       held_by_[store].push_back(piece);
     }
     if (keep_events_) changes_.push_back({from, store != off_, p.category, p.bits});
   }
   void drop(int32_t piece, int store, int64_t time) {
-    const Piece& p = program_.pieces[piece];
-    time = std::max({time, last_use_[at(piece, store)], available_[at(piece, store)]});
-    available_[at(piece, store)] = kNever;
+    const Piece& p = program_->pieces[piece];
+    time = std::max({time, copy(piece, store).last_use, copy(piece, store).available});
+    copy(piece, store).available = kNever;
     where_[static_cast<size_t>(piece) * words_ + static_cast<size_t>(store >> 6)] &= ~(uint64_t{1} << (store & 63));
     if (store == off_ && p.replaces) return;
     store_[store].release(time, p.bits);
     if (store != off_) {
       std::vector<int32_t>& held = held_by_[store];
-      int32_t place = place_[at(piece, store)];
+      int32_t place = copy(piece, store).place;
       held[place] = held.back();
-      place_[at(held[place], store)] = place;
+      copy(held[place], store).place = place;
       held.pop_back();
     }
     if (keep_events_) changes_.push_back({time, store != off_, p.category, -p.bits});
@@ -211,7 +238,7 @@ class Run {
 
   // Writes a piece off the chip from a store that has it.
   Arrival write_off(int32_t piece, int from, int64_t earliest, Cause cause, UnitId unit) {
-    const Piece& p = program_.pieces[piece];
+    const Piece& p = program_->pieces[piece];
     size_t core = stores_.core_of(from);
     static const std::vector<int> kNoPath;
     const std::vector<int>& path = core < accelerator_.cores.size() && accelerator_.offchip_core >= 0
@@ -223,7 +250,7 @@ class Run {
     event.cause = cause;
     event.bits = p.bits;
     Arrival arrival =
-        move(path, duration_of(path, p.bits, from, off_), std::max(earliest, available_[at(piece, from)]), event);
+        move(path, duration_of(path, p.bits, from, off_), std::max(earliest, copy(piece, from).available), event);
     move_energy(unit, cause == Cause::eviction, from, off_, static_cast<double>(p.bits));
     traffic(cause, 0, p.bits, unit);
     put(piece, off_, arrival.start, arrival.end);
@@ -234,13 +261,14 @@ class Run {
                      "", planner_.graph().tensors[p.tensor].name,
                      "at least " + std::to_string(store_[off_].held_last() / 8) + " bytes"});
     }
-    last_use_[at(piece, from)] = std::max(last_use_[at(piece, from)], arrival.end);
+    copy(piece, from).last_use = std::max(copy(piece, from).last_use, arrival.end);
     return arrival;
   }
 
   // What has least goes first to make room.
   double importance(int32_t piece, int store) const {
-    if (options_.as_stream) return static_cast<double>(uses_[piece]) * static_cast<double>(program_.pieces[piece].bits);
+    if (options_.as_stream)
+      return static_cast<double>(uses_[piece]) * static_cast<double>(program_->pieces[piece].bits);
     double away = static_cast<double>(next_use_[piece] == kNotAgain ? kNotAgain : next_use_[piece] - step_);
     bool elsewhere = any_store(piece, [&](int s) { return s != store; });
     return -away * (elsewhere ? 2 : 1);
@@ -265,11 +293,11 @@ class Run {
     for (int64_t room = memory.capacity() - memory.held_last(); room < bits && !rank.empty(); rank.pop_back()) {
       std::pop_heap(rank.begin(), rank.end(), std::greater<>());
       int32_t piece = rank.back().second;
-      if (pinned_[piece] == step_ || available_[at(piece, store)] == kNever) continue;
+      if (pinned_[piece] == step_ || copy(piece, store).available == kNever) continue;
       int64_t gone = from;
       if (!any_store(piece, [&](int s) { return s != store; }))
         gone = write_off(piece, store, from, Cause::eviction, unit).end;
-      room += program_.pieces[piece].bits;
+      room += program_->pieces[piece].bits;
       drop(piece, store, gone);
     }
     return memory.earliest(from, bits);
@@ -281,15 +309,15 @@ class Run {
     any_store(piece, [&](int store) {
       bool reaches =
           store != off_ && (stores_.core_of(store) == core || interconnect_.way(stores_.core_of(store), core) != 0);
-      if (reaches && (best < 0 || available_[at(piece, store)] < available_[at(piece, best)])) best = store;
+      if (reaches && (best < 0 || copy(piece, store).available < copy(piece, best).available)) best = store;
       return false;
     });
     if (best >= 0) return best;
-    return available_[at(piece, off_)] != kNever ? off_ : -1;
+    return copy(piece, off_).available != kNever ? off_ : -1;
   }
 
   void bring_off(int32_t piece, UnitId unit, Cause cause) {
-    if (available_[at(piece, off_)] != kNever) return;
+    if (copy(piece, off_).available != kNever) return;
     any_store(piece, [&](int store) {
       write_off(piece, store, 0, cause, unit);
       return true;
@@ -312,7 +340,7 @@ class Run {
     deliveries_.clear();
     for (const Need* need = first; need != last; ++need) {
       each_tile(*need, [&](int p) {
-        auto core = static_cast<size_t>(program_.tiles[step.first_tile + p].core);
+        auto core = static_cast<size_t>(program_->tiles[step.first_tile + p].core);
         int64_t here = available_at(need->piece, core);
         if (here != kNever) {
           if (here > ready_[p].end) ready_[p] = {here, here, false};
@@ -331,7 +359,7 @@ class Run {
         });
         if (batch == batches_.end())
           batch = batches_.insert(batches_.end(), {way, core, offchip, from, 0, std::numeric_limits<int64_t>::max()});
-        int64_t& available = available_[at(need->piece, from)];
+        int64_t& available = copy(need->piece, from).available;
         batch->ready = std::max(batch->ready, available);
         batch->begin = std::min(batch->begin, begin_[p]);
         int to = store_of(step, p, *need);
@@ -348,7 +376,7 @@ class Run {
     for (Delivery& d : deliveries_) {
       if (!d.arrives || d.need->partial) continue;
       Batch& batch = batches_[d.batch];
-      const Piece& piece = program_.pieces[d.need->piece];
+      const Piece& piece = program_->pieces[d.need->piece];
       int64_t room = make_space(d.to, piece.bits, std::max(batch.begin, batch.ready), step.unit);
       if (room == kNever) {
         if (!piece.stored && !piece.crossing && step_in_group_) refuse(step, d.to, needed_bits(step, d.tile));
@@ -363,12 +391,12 @@ class Run {
     Event event;
     event.unit = step.unit;
     event.slot = step.slot;
-    event.tensor = program_.pieces[first->piece].tensor;
+    event.tensor = program_->pieces[first->piece].tensor;
     for (Batch& batch : batches_) {
       event.cause = batch.offchip ? Cause::load : Cause::move;
       event.bits = batch.bits;
       const std::vector<int>& path = interconnect_.links_of(batch.way);
-      int to = stores_.of(batch.core, 0, program_.pieces[first->piece].region);
+      int to = stores_.of(batch.core, 0, program_->pieces[first->piece].region);
       batch.arrival = move(path, duration_of(path, batch.bits, batch.from, std::max(to, 0)),
                            std::max(batch.begin, batch.ready), event);
       if (batch.offchip) traffic(Cause::load, batch.bits, 0, step.unit);
@@ -376,57 +404,53 @@ class Run {
     for (const Delivery& d : deliveries_) {
       const Batch& batch = batches_[d.batch];
       if (batch.arrival.end > ready_[d.tile].end) ready_[d.tile] = batch.arrival;
-      int64_t& used = last_use_[at(d.need->piece, d.from)];
+      int64_t& used = copy(d.need->piece, d.from).last_use;
       used = std::max(used, batch.arrival.end);
       if (!d.arrives) continue;
       move_energy(step.unit, false, d.sends ? d.from : d.to, d.to, static_cast<double>(d.need->bits));
       if (d.need->partial || d.passes) continue;
-      store_[d.to].release(d.held_from, program_.pieces[d.need->piece].bits);
-      put(d.need->piece, d.to, batch.arrival.start, batch.arrival.end);
+      put(d.need->piece, d.to, batch.arrival.start, batch.arrival.end, d.held_from);
     }
   }
 
   int64_t needed_bits(const Step& step, int tile) const {
     int64_t bits = 0;
     for (int32_t i = 0; i < step.needs; ++i) {
-      const Need& need = program_.needs[step.first_need + i];
+      const Need& need = program_->needs[step.first_need + i];
       if (need.tiles.has(tile) && !need.streamed) bits += need.bits;
     }
-    const Tile& t = program_.tiles[step.first_tile + tile];
-    for (int32_t i = 0; i < t.made; ++i) bits += program_.pieces[program_.made[t.first_made + i]].bits;
+    const Tile& t = program_->tiles[step.first_tile + tile];
+    for (int32_t i = 0; i < t.made; ++i) bits += program_->pieces[program_->made[t.first_made + i]].bits;
     return bits + t.cost->scratch_bits;
   }
 
   void run(const Step& step) {
-    step_ = static_cast<int32_t>(&step - program_.steps.data());
+    step_ = static_cast<int32_t>(&step - program_->steps.data());
     UnitRun& unit = result_.units[step.unit];
     bool first_slot = step.slot == 0;
     step_in_group_ = step_ > 0 && (&step)[-1].group == step.group;
-    if (static_cast<size_t>(step_) + 1 < program_.steps.size())
+    if (static_cast<size_t>(step_) + 1 < program_->steps.size())
       step_in_group_ = step_in_group_ || (&step)[1].group == step.group;
     if (options_.as_stream && first_slot) {
       int64_t all = *std::max_element(idle_.begin(), idle_.end());
       std::fill(idle_.begin(), idle_.end(), all);
     }
-    const Need* needs = program_.needs.data() + step.first_need;
+    const Need* needs = program_->needs.data() + step.first_need;
     for (int32_t i = 0; i < step.needs; ++i)
       if (!needs[i].streamed) pinned_[needs[i].piece] = step_;
 
     // Transfers begin as late as they can without being late.
     begin_.fill(0);
     for (int p = 0; p < step.tiles; ++p) {
-      auto core = static_cast<size_t>(program_.tiles[step.first_tile + p].core);
+      auto core = static_cast<size_t>(program_->tiles[step.first_tile + p].core);
       begin_[p] = idle_[core];
       ready_[p] = {0, 0, false};
     }
-    int64_t offchip_bandwidth = 0;
-    for (const Link& link : interconnect_.links())
-      if (link.offchip) offchip_bandwidth = link.bandwidth;
     parts_.fill(0);
     for (int32_t i = 0; i < step.needs; ++i) {
       if (needs[i].streamed) continue;
       if (needs[i].partial) each_tile(needs[i], [&](int p) { parts_[p] += needs[i].bits; });
-      int64_t takes = offchip_bandwidth > 0 ? (needs[i].bits + offchip_bandwidth - 1) / offchip_bandwidth : 0;
+      int64_t takes = offchip_bandwidth_ > 0 ? (needs[i].bits + offchip_bandwidth_ - 1) / offchip_bandwidth_ : 0;
       each_tile(needs[i], [&](int p) { begin_[p] -= takes; });
     }
     for (int32_t i = 0; i < step.needs; ++i) {
@@ -434,14 +458,14 @@ class Run {
       if (!need.streamed) {
         int32_t end = i + 1;
         while (end < step.needs && !needs[end].streamed &&
-               program_.pieces[needs[end].piece].tensor == program_.pieces[need.piece].tensor)
+               program_->pieces[needs[end].piece].tensor == program_->pieces[need.piece].tensor)
           ++end;
         load(step, needs + i, needs + end);
         i = end - 1;
         continue;
       }
       bring_off(need.piece, step.unit, Cause::eviction);
-      int64_t there = available_[at(need.piece, off_)];
+      int64_t there = copy(need.piece, off_).available;
       each_tile(need, [&](int p) {
         if (there > ready_[p].end) ready_[p] = {there, there, true};
       });
@@ -451,13 +475,13 @@ class Run {
     for (int32_t i = 0; i < step.needs; ++i) {
       const Need& need = needs[i];
       each_tile(need, [&](int p) {
-        auto core = static_cast<size_t>(program_.tiles[step.first_tile + p].core);
+        auto core = static_cast<size_t>(program_->tiles[step.first_tile + p].core);
         auto used = [&](int store) {
-          int64_t& last = last_use_[at(need.piece, store)];
+          int64_t& last = copy(need.piece, store).last_use;
           last = std::max(last, end_[p]);
         };
         for (int store : stores_.of_core(core))
-          if (available_[at(need.piece, store)] != kNever) used(store);
+          if (copy(need.piece, store).available != kNever) used(store);
         if (need.streamed) used(off_);
       });
     }
@@ -468,21 +492,21 @@ class Run {
       next_use_[need.piece] = next_need_[step.first_need + i];
       each_tile(need, [&](int p) {
         --uses_[need.piece];
-        if (!need.streamed) --uses_at_[at(need.piece, store_of(step, p, need))];
+        if (!need.streamed) --copy(need.piece, store_of(step, p, need)).uses;
       });
       release(need.piece);
     }
     for (int p = 0; p < step.tiles; ++p) {
-      const Tile& tile = program_.tiles[step.first_tile + p];
+      const Tile& tile = program_->tiles[step.first_tile + p];
       for (int32_t i = 0; i < tile.made; ++i) {
-        int32_t piece = program_.made[tile.first_made + i];
-        const Piece& made = program_.pieces[piece];
+        int32_t piece = program_->made[tile.first_made + i];
+        const Piece& made = program_->pieces[piece];
         bool leaves = (made.output && !options_.as_stream) || (made.crossing && options_.write_back);
         if (leaves) bring_off(piece, step.unit, made.output ? Cause::output : Cause::write_back);
         release(piece);
       }
     }
-    bool group_ends = &step == &program_.steps.back() || (&step)[1].group != step.group;
+    bool group_ends = &step == &program_->steps.back() || (&step)[1].group != step.group;
     if (group_ends && options_.write_back)
       for (int store = 0; store < off_; ++store)
         while (!held_by_[store].empty()) {
@@ -494,13 +518,13 @@ class Run {
 
   // Drops copies that nobody needs any more.
   void release(int32_t piece) {
-    const Piece& p = program_.pieces[piece];
-    bool off = available_[at(piece, off_)] != kNever;
+    const Piece& p = program_->pieces[piece];
+    bool off = copy(piece, off_).available != kNever;
     if (uses_[piece] == 0) {
       bool stays = p.output && !off;  // (as Stream, outputs are not written)
       int64_t end = 0;
       any_store(piece, [&](int store) {
-        end = std::max(end, last_use_[at(piece, store)]);
+        end = std::max(end, copy(piece, store).last_use);
         if (store != off_ && !stays) drop(piece, store, 0);
         return false;
       });
@@ -508,7 +532,7 @@ class Run {
       return;
     }
     any_store(piece, [&](int store) {
-      if (store == off_ || uses_at_[at(piece, store)] > 0) return false;
+      if (store == off_ || copy(piece, store).uses > 0) return false;
       if (off || any_store(piece, [&](int other) { return other != store; })) drop(piece, store, 0);
       return false;
     });
@@ -517,21 +541,21 @@ class Run {
   // Cycles that the tile's tensors take from and to regions of the core's memory; each of these works by itself.
   int64_t region_cycles(const Step& step, int p) {
     if (!has_regions_) return 0;
-    const Tile& tile = program_.tiles[step.first_tile + p];
+    const Tile& tile = program_->tiles[step.first_tile + p];
     std::array<int64_t, kMemoryRegions> bits{}, bandwidth{};
     auto add = [&](int32_t piece, int store, int64_t moved) {
       if (store < 0 || !stores_.all()[store].region) return;
-      auto region = static_cast<size_t>(program_.pieces[piece].region);
+      auto region = static_cast<size_t>(program_->pieces[piece].region);
       bits[region] += moved;
       bandwidth[region] = stores_.all()[store].read_bandwidth;
     };
     for (int32_t i = 0; i < step.needs; ++i) {
-      const Need& need = program_.needs[step.first_need + i];
+      const Need& need = program_->needs[step.first_need + i];
       if (need.tiles.has(p) && !need.streamed) add(need.piece, store_of(step, p, need), need.bits);
     }
     for (int32_t i = 0; i < tile.made; ++i) {
-      int32_t piece = program_.made[tile.first_made + i];
-      add(piece, store_of_output(tile, piece), program_.pieces[piece].bits);
+      int32_t piece = program_->made[tile.first_made + i];
+      add(piece, store_of_output(tile, piece), program_->pieces[piece].bits);
     }
     int64_t cycles = 0;
     for (size_t r = 0; r < bits.size(); ++r)
@@ -543,7 +567,7 @@ class Run {
   void exchange(const Step& step, int64_t from) {
     exchange_cycles_ = 0;
     if (step.exchanged_bits == 0 || step.tiles < 2) return;
-    auto core = [&](int p) { return static_cast<size_t>(program_.tiles[step.first_tile + p].core); };
+    auto core = [&](int p) { return static_cast<size_t>(program_->tiles[step.first_tile + p].core); };
     const std::vector<int>& path = interconnect_.path(core(0), core(1));
     Event event;
     event.unit = step.unit;
@@ -564,7 +588,7 @@ class Run {
   }
 
   int64_t run_tile(const Step& step, int p, UnitRun& unit) {
-    const Tile& tile = program_.tiles[step.first_tile + p];
+    const Tile& tile = program_->tiles[step.first_tile + p];
     const TileCost& cost = *tile.cost;
     auto core = static_cast<size_t>(tile.core);
     int64_t idle = idle_[core], start = std::max(idle, ready_[p].end);
@@ -576,12 +600,12 @@ class Run {
     bool direct = output_streams;
     if (!output_streams)
       for (int32_t i = 0; i < tile.made; ++i) {
-        int32_t piece = program_.made[tile.first_made + i];
+        int32_t piece = program_->made[tile.first_made + i];
         int store = store_of_output(tile, piece);
         if (store < 0) {
           direct = true;
         } else {
-          by_store_[store] += program_.pieces[piece].bits;
+          by_store_[store] += program_->pieces[piece].bits;
         }
       }
     int64_t parts = cost.scratch_bits + parts_[p];
@@ -597,7 +621,7 @@ class Run {
       if (room == kNever) {
         bool inner = false;
         for (int32_t i = 0; i < tile.made; ++i) {
-          const Piece& made = program_.pieces[program_.made[tile.first_made + i]];
+          const Piece& made = program_->pieces[program_->made[tile.first_made + i]];
           inner = inner || (!made.crossing && !made.output);
         }
         if (inner && step_in_group_) refuse(step, store, needed_bits(step, p));
@@ -737,8 +761,8 @@ class Run {
     // What it made is there; what it read was used.
     int64_t written = end;
     for (int32_t i = 0; i < tile.made; ++i) {
-      int32_t piece = program_.made[tile.first_made + i];
-      const Piece& made = program_.pieces[piece];
+      int32_t piece = program_->made[tile.first_made + i];
+      const Piece& made = program_->pieces[piece];
       int store = direct ? off_ : store_of_output(tile, piece);
       pinned_[piece] = step_;
       if (!direct || output_streams) {
@@ -794,28 +818,26 @@ class Run {
   }
 
   const Planner& planner_;
-  const Program& program_;
+  const Program* program_ = nullptr;
   const Accelerator& accelerator_;
   const Interconnect& interconnect_;
   const Stores& stores_;
   const ScheduleOptions& options_;
-  bool keep_events_, has_regions_ = false;
+  bool keep_events_ = false, has_regions_ = false;
   size_t n_;
   int off_;
+  int64_t offchip_bandwidth_ = 0;  // bit/cycle
 
   std::vector<Store> store_;
   std::vector<LinkTimeline> links_;
   std::vector<int64_t> idle_;       // by core
-  std::vector<int64_t> available_;  // by piece and store: from when on; kNever
-  std::vector<int64_t> last_use_;   // likewise
-  std::vector<int32_t> uses_at_;    // likewise: by tiles that are to run
+  std::vector<Copy> copies_;        // by piece and store
   std::vector<int32_t> uses_;       // by piece
   std::vector<int32_t> next_need_;  // by need: the step that needs its piece next
   std::vector<int32_t> next_use_;   // by piece: likewise, as of the step that runs
   std::vector<int32_t> pinned_;     // by piece: the step that it must stay for
   size_t words_;
   std::vector<uint64_t> where_;                // by piece: the set of stores that have it
-  std::vector<int32_t> place_;                 // by piece and store: its index in held_by_
   std::vector<std::vector<int32_t>> held_by_;  // pieces, by store
   // Pieces that may go from a store to make room, the least important first: a heap, as of a step.
   struct Rank {
@@ -864,8 +886,6 @@ class Run {
   Schedule result_;
 };
 
-}  // namespace
-
 const char* name(EnergyTerm term) {
   constexpr const char* kNames[] = {"mac", "registers", "sram", "links", "offchip", "eviction"};
   return kNames[static_cast<size_t>(term)];
@@ -878,8 +898,9 @@ const char* name(Cause cause) {
   return kNames[static_cast<size_t>(cause)];
 }
 
-Schedule schedule(const Planner& planner, const Program& program, bool keep_events) {
-  return Run(planner, program, keep_events).take();
-}
+Scheduler::Scheduler(const Planner& planner) : run_(std::make_unique<Run>(planner)) {}
+Scheduler::~Scheduler() = default;
+
+Schedule Scheduler::schedule(const Program& program, bool keep_events) { return run_->take(program, keep_events); }
 
 }  // namespace monet

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -77,8 +78,19 @@ struct Schedule {
   int64_t read_bits = 0, written_bits = 0;
 };
 
-// `works[u].times`: schedules hold one micro-batch. Throws Refusal "tile-too-large" where a fused group's tile and what
-// it reads do not fit a memory, "offchip-full".
-Schedule schedule(const Planner& planner, const Program& program, bool keep_events = true);
+// Makes schedules of one graph on one accelerator, one after the other in the same memory.
+class Scheduler {
+ public:
+  explicit Scheduler(const Planner& planner);  // kept by reference
+  ~Scheduler();
+
+  // A program of that planner. `works[u].times`: schedules hold one micro-batch. Throws Refusal "tile-too-large" where
+  // a fused group's tile and what it reads do not fit a memory, "offchip-full".
+  Schedule schedule(const Program& program, bool keep_events = true);
+
+ private:
+  class Run;
+  std::unique_ptr<Run> run_;
+};
 
 }  // namespace monet

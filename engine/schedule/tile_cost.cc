@@ -169,16 +169,13 @@ TileCost TileCosts::vector(size_t at, double operations, Moved held, Moved strea
   TileCost cost;
   cost.rule = UnitCost::Rule::vector;
   double offchip_energy = 0;
-  auto add = [&](const std::vector<LevelEnergy>& levels, const Core& core) {
-    for (const LevelEnergy& level : levels) {
-      auto memory = std::find_if(core.memories.begin(), core.memories.end(),
-                                 [&](const Memory& m) { return m.name == level.level; });
-      if (level.level == "compute") {
-        cost.mac_energy += level.energy;
-      } else if (static_cast<size_t>(memory - core.memories.begin()) >= bare.memories.size()) {
-        offchip_energy += level.energy;
+  auto add = [&](const VectorCost& part) {
+    cost.mac_energy += part.compute_energy;
+    for (const VectorCost::Passed& passed : part.passed) {
+      if (passed.memory >= bare.memories.size()) {
+        offchip_energy += passed.energy;
       } else {
-        (core.instances(*memory) > 1 ? cost.register_energy : cost.sram_energy) += level.energy;
+        (bare.instances(bare.memories[passed.memory]) > 1 ? cost.register_energy : cost.sram_energy) += passed.energy;
       }
     }
   };
@@ -187,18 +184,18 @@ TileCost TileCosts::vector(size_t at, double operations, Moved held, Moved strea
   VectorCost inside = vector_cost(bare, operations, read, written);
   cost.compute_cycles = inside.compute_cycles;
   cost.memory_cycles = std::max(0.0, inside.traffic_cycles - inside.compute_cycles);
-  cost.memory = inside.memory;
+  if (inside.stream) cost.memory = inside.stream->name;
   double cycles = inside.cycles();
   if (streamed.read_bits + streamed.written_bits == 0) {
-    add(inside.levels, bare);
+    add(inside);
   } else {
-    add(vector_cost(bare, operations, held.read_bits, held.written_bits).levels, bare);
+    add(vector_cost(bare, operations, held.read_bits, held.written_bits));
     const Core& core = whole(at, {"I1", "I2", "O"});
     VectorCost outside = vector_cost(core, 0, streamed.read_bits, streamed.written_bits);
-    add(outside.levels, core);
+    add(outside);
     cost.stream_cycles = std::max(0.0, outside.cycles() - cycles);
     cycles += cost.stream_cycles;
-    if (cost.stream_cycles > 0) cost.memory = outside.memory;
+    if (cost.stream_cycles > 0) cost.memory = outside.stream->name;
     double long_as = std::max(std::ceil(cycles), 1.0), all = streamed.read_bits + streamed.written_bits;
     auto stream = [&](double in, double out) {
       return TileCost::Stream{in + out > 0, static_cast<int64_t>(std::ceil((in + out) / long_as)), in, out,

@@ -81,16 +81,24 @@ void BM_Schedule(benchmark::State& state, const std::string& path, const std::st
                                             settings.schedule, cache);
   };
   std::unique_ptr<monet::Planner> kept = planner();
+  auto scheduler = std::make_unique<monet::Scheduler>(*kept);
   monet::Program program = kept->program(partition);
   for (auto _ : state) {
-    if (state.range(0) == 0) kept = planner();
+    if (state.range(0) == 0) {
+      kept = planner();
+      scheduler = std::make_unique<monet::Scheduler>(*kept);
+    }
     if (state.range(0) < 2) program = kept->program(partition);
-    benchmark::DoNotOptimize(monet::schedule(*kept, program, false).latency);
+    benchmark::DoNotOptimize(scheduler->schedule(program, false).latency);
   }
   state.counters["units"] = static_cast<double>(graph->units.size());
   state.counters["tiles"] = static_cast<double>(program.tiles.size());
   state.counters["pieces"] = static_cast<double>(program.pieces.size());
   state.counters["needs"] = static_cast<double>(program.needs.size());
+  int64_t pairs = 0;
+  for (const monet::Need& need : program.needs)
+    for (uint64_t bits : need.tiles.bits) pairs += __builtin_popcountll(bits);
+  state.counters["reads"] = static_cast<double>(pairs);
 }
 BENCHMARK_CAPTURE(BM_Schedule, resnet18_cifar, "examples/models/resnet18_cifar.onnx",
                   R"({"hardware": "edge_tpu", "batch": 4, "optimizer": "adam"})")
@@ -99,6 +107,22 @@ BENCHMARK_CAPTURE(BM_Schedule, resnet18_cifar, "examples/models/resnet18_cifar.o
 BENCHMARK_CAPTURE(BM_Schedule, gpt2_small, "examples/models/gpt2_small.onnx",
                   R"({"hardware": "fusemax", "optimizer": "adam"})")
     ->DenseRange(0, 2)
+    ->Unit(benchmark::kMillisecond);
+
+// What the page waits for when an option of the schedule changes: inference and step, planned, run and written.
+void BM_Reschedule(benchmark::State& state, const std::string& path, const std::string& settings_text) {
+  auto source = monet::open_file(path);
+  monet::Session session(*source, path);
+  monet::Settings settings = monet::parse_settings(settings_text);
+  size_t bytes = 0;
+  for (auto _ : state) {
+    settings.schedule.write_back = !settings.schedule.write_back;
+    bytes = monet::to_bytes(session.schedule(settings)).size();
+  }
+  state.counters["bytes"] = static_cast<double>(bytes);
+}
+BENCHMARK_CAPTURE(BM_Reschedule, resnet18_cifar, "examples/models/resnet18_cifar.onnx",
+                  R"({"hardware": "edge_tpu", "batch": 4, "optimizer": "adam"})")
     ->Unit(benchmark::kMillisecond);
 
 void BM_TrainingGraphOfChain(benchmark::State& state) {

@@ -388,7 +388,7 @@ TEST(Hardware, TopOfASingleCoreIsOffchipByNameOrSize) {
 }
 
 TEST(Hardware, PresetsParseWithoutWarnings) {
-  std::vector<Preset> presets = hardware_presets();
+  const std::vector<Preset>& presets = hardware_presets();
   std::vector<std::string> names;
   for (const Preset& preset : presets) {
     names.push_back(preset.name);

@@ -62,7 +62,7 @@ struct Case {
     planner =
         std::make_unique<Planner>(graph, works, accelerator, datapath_precision(), mapping, costs, options, cache);
     program = planner->program(partition);
-    schedule = monet::schedule(*planner, program);
+    schedule = monet::Scheduler(*planner).schedule(program);
   }
   Case(const Case&) = delete;
 };
@@ -393,13 +393,13 @@ TEST(Scheduler, Repeats) {
   std::mt19937 random(23);
   Case run(trained(random_network(random)), preset("edge_tpu"));
   Program again = run.planner->program(run.partition);
-  Schedule second = schedule(*run.planner, again);
+  Schedule second = Scheduler(*run.planner).schedule(again);
   ASSERT_EQ(second.events.size(), run.schedule.events.size());
   for (size_t i = 0; i < second.events.size(); ++i) {
     EXPECT_EQ(second.events[i].start, run.schedule.events[i].start);
     EXPECT_EQ(second.events[i].end, run.schedule.events[i].end);
   }
-  EXPECT_EQ(schedule(*run.planner, again, false).latency, run.schedule.latency);
+  EXPECT_EQ(Scheduler(*run.planner).schedule(again, false).latency, run.schedule.latency);
 }
 
 TEST(Store, FindsTheFirstTimeWithRoomFromThenOn) {

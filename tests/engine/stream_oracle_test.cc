@@ -47,11 +47,11 @@ struct StreamRun {
     graph = Model::open(*source, path).bind(options).graph;
     works = monet::works(graph);
     fs::path folder = kStream / "stream2506_hw";
-    accelerator = parse_accelerator(read_file(folder / (hardware + ".json")),
-                                    [&](const std::string& file) -> std::optional<std::string> {
-                                      fs::path found = folder / fs::path(file).filename();
-                                      return found.extension() == ".json" && fs::exists(found) ? std::optional(read_file(found)) : std::nullopt;
-                                    });
+    accelerator = parse_accelerator(
+        read_file(folder / (hardware + ".json")), [&](const std::string& file) -> std::optional<std::string> {
+          fs::path found = folder / fs::path(file).filename();
+          return found.extension() == ".json" && fs::exists(found) ? std::optional(read_file(found)) : std::nullopt;
+        });
     mapping = parse_mapping(read_file(kStream / mapping_file));
     ScheduleOptions how;
     how.as_stream = true;
@@ -59,7 +59,7 @@ struct StreamRun {
     planner = std::make_unique<Planner>(graph, works, accelerator, datapath_precision(), mapping, costs, how, cache);
     partition = fused ? all_fused(graph) : layer_by_layer(graph);
     program = planner->program(partition);
-    schedule = monet::schedule(*planner, program);
+    schedule = monet::Scheduler(*planner).schedule(program);
   }
 
   double energy() const {

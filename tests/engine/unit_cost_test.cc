@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/analysis/session.h"
+#include "engine/cost/vector_cost.h"
 #include "engine/hardware/access_energy.h"
 #include "tests/engine/slow_build.h"
 
@@ -42,23 +43,24 @@ Core small_core() {
   return core;
 }
 
-double level(const std::vector<LevelEnergy>& levels, const std::string& name) {
-  for (const LevelEnergy& l : levels)
-    if (l.level == name) return l.energy;
+double level(const Core& core, const VectorCost& cost, const std::string& name) {
+  for (const VectorCost::Passed& passed : cost.passed)
+    if (core.memories[passed.memory].name == name) return passed.energy;
   return 0;
 }
 
 TEST(VectorRule, StreamsFromTheHighestMemory) {
-  VectorCost cost = vector_cost(small_core(), 1000, 3200, 1600);
+  Core core = small_core();
+  VectorCost cost = vector_cost(core, 1000, 3200, 1600);
   EXPECT_EQ(cost.compute_cycles, 250);                 // 4 lanes
   EXPECT_EQ(cost.traffic_cycles, (3200 + 1600) / 16);  // one port for both
   EXPECT_EQ(cost.cycles(), 300);
-  EXPECT_EQ(cost.memory, "dram");
-  EXPECT_EQ(level(cost.levels, "compute"), 500);
-  EXPECT_EQ(level(cost.levels, "dram"), 200 * 100 + 100 * 200);
+  EXPECT_EQ(cost.stream->name, "dram");
+  EXPECT_EQ(cost.compute_energy, 500);
+  EXPECT_EQ(level(core, cost, "dram"), 200 * 100 + 100 * 200);
   // In: written to the buffer and read from it, 50 words each; out: likewise, 25.
-  EXPECT_EQ(level(cost.levels, "sram"), 50 * (20 + 10) + 25 * (20 + 10));
-  EXPECT_EQ(level(cost.levels, "rf"), 100 * (0.125 + 0.25));
+  EXPECT_EQ(level(core, cost, "sram"), 50 * (20 + 10) + 25 * (20 + 10));
+  EXPECT_EQ(level(core, cost, "rf"), 100 * (0.125 + 0.25));
   EXPECT_EQ(cost.energy(), 500 + 40000 + 2250 + 37.5);
 }
 
@@ -69,9 +71,9 @@ TEST(VectorRule, LanesAndLevelAreTheHardwareFiles) {
   VectorCost cost = vector_cost(core, 1000, 3200, 6400);
   EXPECT_EQ(cost.compute_cycles, 500);
   EXPECT_EQ(cost.traffic_cycles, 100);  // 50 cycles of reading beside 100 of writing
-  EXPECT_EQ(cost.memory, "sram");
-  EXPECT_EQ(level(cost.levels, "dram"), 0);
-  EXPECT_EQ(level(cost.levels, "sram"), 50 * 10 + 100 * 20);
+  EXPECT_EQ(cost.stream->name, "sram");
+  EXPECT_EQ(level(core, cost, "dram"), 0);
+  EXPECT_EQ(level(core, cost, "sram"), 50 * 10 + 100 * 20);
 }
 
 TEST(VectorRule, CountsPartialWordsByTheirGranules) {
@@ -79,7 +81,7 @@ TEST(VectorRule, CountsPartialWordsByTheirGranules) {
   core.vector_memory = "sram";
   core.memories[1].ports[0].bandwidth_min = 16;
   VectorCost cost = vector_cost(core, 0, 72, 0);  // 5 granules of 16 bits = 1.25 words
-  EXPECT_EQ(level(cost.levels, "sram"), 12.5);
+  EXPECT_EQ(level(core, cost, "sram"), 12.5);
   EXPECT_EQ(cost.compute_cycles, 0);
 }
 
