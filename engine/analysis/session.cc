@@ -30,7 +30,7 @@ std::shared_ptr<const Value> recent(std::list<std::pair<std::string, std::shared
   if (it != list.end()) {
     list.splice(list.begin(), list, it);
   } else {
-    list.emplace_front(key, std::make_shared<const Value>(make()));
+    list.emplace_front(key, std::shared_ptr<const Value>(new Value(make())));  // made where it stays
     if (list.size() > kKept) list.pop_back();
   }
   return list.front().second;
@@ -269,67 +269,73 @@ nlohmann::ordered_json Session::analyze(const Settings& settings, const FileReso
   return report(r);
 }
 
-// A graph on an accelerator, scheduled.
-struct Session::Scheduled {
-  std::shared_ptr<const void> keeps;  // what the graph is part of
+// A graph on an accelerator, whatever its partition. Not to be moved: the planner refers to what stands beside it.
+struct Session::Planned {
+  Planned(std::shared_ptr<const Graph> graph_, Accelerator accelerator_, const Settings& settings, CostCache& costs)
+      : graph(std::move(graph_)),
+        accelerator(std::move(accelerator_)),
+        mapping(mapping_of(settings)),
+        cost(settings.cost),
+        works(monet::works(*graph)),
+        bound(total_bound(*graph, works, accelerator, settings.widths())),
+        planner(std::make_unique<Planner>(*graph, works, accelerator, settings.widths(), mapping, cost,
+                                          settings.schedule, costs)) {}
+  Planned(const Planned&) = delete;
+
+  std::shared_ptr<const Graph> graph;
   Accelerator accelerator;
   MappingFile mapping;
   CostOptions cost;
   std::vector<Work> works;
   Bound bound;
-  Partition partition;
   std::unique_ptr<Planner> planner;
+};
+
+struct Session::Scheduled {
+  std::shared_ptr<const Planned> planned;
+  Partition partition;
   Program program;
   Schedule schedule;
 
-  ScheduledGraph view() const { return {planner.get(), &program, &schedule, &partition, bound}; }
+  ScheduledGraph view() const { return {planned->planner.get(), &program, &schedule, &partition, planned->bound}; }
 };
 
 std::shared_ptr<const Session::Scheduled> Session::scheduled(const Settings& settings, bool inference,
                                                              const FileResolver& hardware_files,
                                                              const Progress& progress) {
-  std::string key = to_json(settings).dump() + (inference ? "i" : "t") + (settings.schedule.as_stream ? "s" : "");
-  auto known =
-      std::find_if(scheduled_.begin(), scheduled_.end(), [&](const auto& entry) { return entry.first == key; });
-  if (known != scheduled_.end()) {
-    scheduled_.splice(scheduled_.begin(), scheduled_, known);
-    return scheduled_.front().second;
-  }
-  // Filled where it stays: the planner refers to what stands beside it.
-  auto made = std::make_shared<Scheduled>();
-  std::optional<Accelerator> accelerator = accelerator_of(settings, hardware_files);
-  if (!accelerator)
-    throw Refusal({"no-hardware", "a schedule needs an accelerator", "hardware", "", "choose one of the presets"});
-  made->accelerator = std::move(*accelerator);
-  made->mapping = mapping_of(settings);
-  made->cost = settings.cost;
-  const Graph* graph = nullptr;
-  if (inference) {
-    std::shared_ptr<const BoundModel> model = bound(settings, settings.batch);
-    Settings applied = settings;
-    if (model->is_training_graph) model = forward_of(*model, applied);
-    graph = &model->graph;
-    made->keeps = model;
-  } else {
-    std::shared_ptr<const TrainingGraph> trained = training(settings, settings.batch);
-    graph = &trained->graph;
-    made->keeps = trained;
-  }
-  made->works = works(*graph);
-  made->bound = total_bound(*graph, made->works, made->accelerator, settings.widths());
-  bool fused = settings.schedule.as_stream && !settings.schedule.write_back;
-  made->partition = !settings.partition.is_null() ? parse_partition(settings.partition.dump(), *graph)
-                    : fused                       ? all_fused(*graph)
-                                                  : layer_by_layer(*graph);
-  made->planner = std::make_unique<Planner>(*graph, made->works, made->accelerator, settings.widths(), made->mapping,
-                                            made->cost, settings.schedule, costs_);
-  made->program =
-      made->planner->program(made->partition, [&](double done) { step(progress, "mappings", 0.1 + 0.8 * done); });
-  step(progress, "schedule", 0.9);
-  made->schedule = monet::Scheduler(*made->planner).schedule(made->program);
-  scheduled_.emplace_front(key, made);
-  if (scheduled_.size() > 2) scheduled_.pop_back();
-  return made;
+  nlohmann::ordered_json all = to_json(settings), own;
+  for (const char* setting : {"hardware", "mapping", "objective", "factor_limit", "corrections", "access_energy",
+                              "precision", "widths", "write_back", "accumulation"})
+    own[setting] = all[setting];
+  std::string key = (inference ? "inference " + bound_key(settings, settings.batch)
+                               : "step " + training_key(settings, settings.batch)) +
+                    own.dump() + (settings.schedule.as_stream ? "as Stream" : "");
+  return recent<Scheduled>(scheduled_, key + settings.partition.dump(), [&] {
+    Scheduled made;
+    made.planned = recent<Planned>(planned_, key, [&] {
+      std::optional<Accelerator> accelerator = accelerator_of(settings, hardware_files);
+      if (!accelerator)
+        throw Refusal({"no-hardware", "a schedule needs an accelerator", "hardware", "", "choose one of the presets"});
+      std::shared_ptr<const Graph> own_graph = graph(settings, !inference);
+      if (std::shared_ptr<const BoundModel> file = bound(settings, settings.batch);
+          inference && file->is_training_graph) {
+        Settings applied = settings;
+        file = forward_of(*file, applied);
+        own_graph = {file, &file->graph};
+      }
+      return Planned(std::move(own_graph), std::move(*accelerator), settings, costs_);
+    });
+    const Graph& graph = *made.planned->graph;
+    bool fused = settings.schedule.as_stream && !settings.schedule.write_back;
+    made.partition = !settings.partition.is_null() ? parse_partition(settings.partition.dump(), graph)
+                     : fused                       ? all_fused(graph)
+                                                   : layer_by_layer(graph);
+    made.program = made.planned->planner->program(made.partition,
+                                                  [&](double done) { step(progress, "mappings", 0.1 + 0.8 * done); });
+    step(progress, "schedule", 0.9);
+    made.schedule = Scheduler(*made.planned->planner).schedule(made.program);
+    return made;
+  });
 }
 
 nlohmann::ordered_json Session::schedule(const Settings& settings, bool inference_only,
@@ -354,11 +360,12 @@ nlohmann::ordered_json Session::schedule(const Settings& settings, bool inferenc
   Settings forward = settings;
   if (trained) forward.partition = nullptr;
   std::shared_ptr<const Scheduled> inference = scheduled(forward, true, hardware_files, progress);
-  json["hardware"] = {{"name", inference->accelerator.name}, {"description", inference->accelerator.description}};
+  const Planned& planned = *inference->planned;
+  json["hardware"] = {{"name", planned.accelerator.name}, {"description", planned.accelerator.description}};
   json["inference"] = schedule_json(inference->view());
   if (trained) json["step"] = schedule_json(trained->view());
-  warnings.insert(warnings.end(), inference->accelerator.warnings.begin(), inference->accelerator.warnings.end());
-  warnings.insert(warnings.end(), inference->mapping.warnings.begin(), inference->mapping.warnings.end());
+  warnings.insert(warnings.end(), planned.accelerator.warnings.begin(), planned.accelerator.warnings.end());
+  warnings.insert(warnings.end(), planned.mapping.warnings.begin(), planned.mapping.warnings.end());
   json["warnings"] = nlohmann::ordered_json::array();
   for (const Diagnostic& warning : warnings) json["warnings"].push_back(to_json(warning));
   return json;

@@ -57,6 +57,7 @@ class Session {
   std::shared_ptr<const BoundModel> bound(const Settings& settings, std::optional<int64_t> batch);
   std::shared_ptr<const TrainingGraph> training(const Settings& settings, std::optional<int64_t> batch);
 
+  struct Planned;
   struct Scheduled;
   std::shared_ptr<const Scheduled> scheduled(const Settings& settings, bool inference,
                                              const FileResolver& hardware_files, const Progress& progress);
@@ -69,7 +70,8 @@ class Session {
   std::list<std::pair<std::string, std::shared_ptr<const BoundModel>>> bound_;
   std::list<std::pair<std::string, std::shared_ptr<const TrainingGraph>>> training_;
   std::list<std::pair<std::string, std::shared_ptr<const LargestBatch>>> largest_;
-  std::list<std::pair<std::string, std::shared_ptr<const Scheduled>>> scheduled_;  // the last two
+  std::list<std::pair<std::string, std::shared_ptr<const Planned>>> planned_;
+  std::list<std::pair<std::string, std::shared_ptr<const Scheduled>>> scheduled_;
   CostCache costs_;
 };
 
