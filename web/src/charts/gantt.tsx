@@ -1,6 +1,9 @@
 // What runs when: a row per core and per link, drawn on a canvas because a step has tens of thousands of events. Wheel,
 // buttons and keys zoom; dragging moves; a click chooses an event, a double click fills the width with it.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { phases } from "../engine/report";
+import { causes } from "../engine/schedule";
+import { save } from "../files";
 import { cycles, percent, words } from "../format";
 import { eventAt, marks, moved, zoomed, type Span, type TraceEvent, type TraceRow } from "../trace";
 import { Legend, useWidth } from "./figure";
@@ -16,6 +19,7 @@ export interface Chosen {
 }
 
 interface GanttProps {
+  name: string; // of the file that a picture is saved to
   rows: TraceRow[];
   whole: number; // cycles
   chosen: Chosen | null;
@@ -42,7 +46,36 @@ function usePaints(kinds: string[]) {
   return [svg, paints] as const;
 }
 
-export function Gantt({ rows, whole, chosen, choose }: GanttProps) {
+// Phases and causes share colours: cores run the ones, links the others.
+function Kinds({ of, kinds }: { of: string; kinds: readonly TraceEvent["kind"][] }) {
+  if (!kinds.length) return null;
+  return (
+    <div class="kinds muted">
+      {of} <Legend items={kinds.map((kind) => ({ label: words(kind), paint: `paint-${kind}` }))} />
+    </div>
+  );
+}
+
+// The chart as it stands, with what is seen of it written above.
+function saveCanvas(chart: HTMLCanvasElement, file: string, title: string) {
+  const sharp = devicePixelRatio || 1;
+  const margin = 8 * sharp;
+  const head = 28 * sharp;
+  const canvas = document.createElement("canvas");
+  canvas.width = chart.width + 2 * margin;
+  canvas.height = chart.height + head + margin;
+  const pen = canvas.getContext("2d")!;
+  const style = getComputedStyle(chart);
+  pen.fillStyle = style.getPropertyValue("--surface");
+  pen.fillRect(0, 0, canvas.width, canvas.height);
+  pen.fillStyle = style.getPropertyValue("--ink");
+  pen.font = `600 ${13 * sharp}px system-ui, sans-serif`;
+  pen.fillText(title, margin, 18 * sharp);
+  pen.drawImage(chart, margin, head);
+  canvas.toBlob((blob) => blob && save(file, blob));
+}
+
+export function Gantt({ name, rows, whole, chosen, choose }: GanttProps) {
   const [box, outer] = useWidth(900);
   const [span, setSpan] = useState<Span>({ from: 0, to: whole });
   const canvas = useRef<HTMLCanvasElement>(null);
@@ -102,6 +135,7 @@ export function Gantt({ rows, whole, chosen, choose }: GanttProps) {
     return () => scheme.removeEventListener("change", draw);
   }, [rows, span, outer, chosen]);
 
+  const seen = `${cycles(span.from)} to ${cycles(span.to)} of ${cycles(whole)} cycles`;
   const perPixel = (span.to - span.from) / width;
   const timeOf = (event: MouseEvent) =>
     span.from + (event.clientX - canvas.current!.getBoundingClientRect().left - labels) * perPixel;
@@ -159,8 +193,16 @@ export function Gantt({ rows, whole, chosen, choose }: GanttProps) {
           Zoom to the event
         </button>
         <span class="muted" data-testid="gantt-span">
-          {cycles(span.from)} to {cycles(span.to)} of {cycles(whole)} cycles
+          {seen}
         </span>
+        <button
+          type="button"
+          class="quiet"
+          aria-label="Save the chart as PNG"
+          onClick={() => saveCanvas(canvas.current!, `${name}-gantt.png`, `${name}: who runs when, ${seen}`)}
+        >
+          PNG
+        </button>
       </div>
       {probe}
       <div ref={box} class="chart-box">
@@ -205,7 +247,8 @@ export function Gantt({ rows, whole, chosen, choose }: GanttProps) {
           }}
         />
       </div>
-      <Legend items={kinds.map((kind) => ({ label: words(kind), paint: `paint-${kind}` }))} />
+      <Kinds of="On cores" kinds={phases.filter((kind) => kinds.includes(kind))} />
+      <Kinds of="On links" kinds={causes.filter((kind) => kinds.includes(kind))} />
       <details>
         <summary>Rows as a table</summary>
         <table class="plain phases">

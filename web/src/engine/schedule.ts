@@ -8,6 +8,9 @@ export type Energy = Record<EnergyTerm, number>;
 export const causes = ["load", "move", "eviction", "write_back", "output", "stream"] as const;
 export type Cause = (typeof causes)[number];
 
+export const waits = ["compute", "memory", "offchip", "link", "space", "units"] as const;
+export type Wait = (typeof waits)[number];
+
 export interface PhaseSchedule {
   latency_cycles: number;
   energy_pj: number;
@@ -29,7 +32,7 @@ export interface UnitSchedule {
   tiles: number;
   bound_by: "compute" | "memory" | "off-chip" | "link" | "space";
   memory: string;
-  waits: Record<"compute" | "memory" | "offchip" | "link" | "space" | "units", number>;
+  waits: Record<Wait, number>; // cycles, summed over its tiles
   energy_pj: number;
   energy: Energy;
   offchip_bytes: number;

@@ -3,6 +3,7 @@ import type { Layer, Report } from "../engine/report";
 import { bytes, cycles, energy, exactBytes, integer, shape, words } from "../format";
 import { selected, selection } from "../state";
 import { LayerLink } from "./layer_link";
+import { LayerSchedule } from "./layer_schedule";
 import { LayerCost } from "./mapping";
 
 function Links({ title, ids, layers }: { title: string; ids: number[]; layers: Layer[] }) {
@@ -76,6 +77,7 @@ export function LayerPanel({ report }: { report: Report }) {
         </button>
       </div>
       <LayerCost report={report} layer={layer} />
+      <LayerSchedule layer={layer.id} />
       <dl class="facts">
         <div>
           <dt>Phase</dt>

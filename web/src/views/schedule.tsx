@@ -1,16 +1,19 @@
 // The schedule: what a step costs when everything runs tile by tile on the cores, links and memories of the hardware.
+import { sum } from "d3-array";
 import { useEffect, useState } from "preact/hooks";
 import { StackedRows, type StackedRow } from "../charts/bars";
 import { Figure, Legend } from "../charts/figure";
 import { FootprintChart } from "../charts/footprint";
 import { Gantt, type Chosen } from "../charts/gantt";
-import { phases, type Report } from "../engine/report";
-import { energyTerms, type Schedule, type ScheduleReport } from "../engine/schedule";
+import { phases, type Layer, type Report } from "../engine/report";
+import { energyTerms, waits, type Schedule, type ScheduleReport } from "../engine/schedule";
 import { save, stem } from "../files";
 import { bytes, cycles, energy, integer, percent, ratio, words } from "../format";
 import { refusals, schedule, schedules, trace, wanted } from "../schedules";
-import { busy, change, selection, settings } from "../state";
+import { busy, change, settings } from "../state";
 import { rowsOf, type TraceRow } from "../trace";
+import { LayerLink } from "./layer_link";
+import { waitNames } from "./layer_schedule";
 import { Problems } from "./messages";
 
 interface Whole {
@@ -51,7 +54,11 @@ function Headline({ report }: { report: ScheduleReport }) {
   ];
   return (
     <table class="plain phases" data-testid="schedule-headline">
-      <caption>Scheduled tile by tile; beside each figure how far it is from its lower bound</caption>
+      <caption>
+        Scheduled tile by tile; beside each figure how far it is from its lower bound.
+        {report.settings.widths === "datapath" &&
+          " Operands count 8 bit, as in Stream; the memory figures above count tensors as they are stored."}
+      </caption>
       <thead>
         <tr>
           <th scope="col">Measure</th>
@@ -169,12 +176,11 @@ function PhaseTable({ report }: { report: ScheduleReport }) {
   );
 }
 
-// Why bytes cross the chip's edge, and what layers spend their time on.
+// Why bytes cross the chip's edge, and what the time of all layers' tiles goes to.
 function Causes({ report }: { report: ScheduleReport }) {
   const of = report.step ?? report.inference;
-  const bound = new Map<string, number>();
-  for (const unit of of.units) bound.set(unit.bound_by, (bound.get(unit.bound_by) ?? 0) + unit.busy_cycles);
-  const all = [...bound.values()].reduce((sum, value) => sum + value, 0) || 1;
+  const spent = waits.map((wait) => ({ wait, cycles: sum(of.units, (unit) => unit.waits[wait]) }));
+  const all = sum(spent, ({ cycles }) => cycles) || 1;
   return (
     <>
       <p class="muted">
@@ -184,11 +190,12 @@ function Causes({ report }: { report: ScheduleReport }) {
           .join(", ")}
         .
       </p>
-      <p class="muted" data-testid="bound-by">
-        Core cycles of layers bound by{" "}
-        {[...bound]
-          .sort((a, b) => b[1] - a[1])
-          .map(([by, value]) => `${by} ${percent(value / all)}`)
+      <p class="muted" data-testid="waits">
+        Of the time of all tiles, waiting included:{" "}
+        {spent
+          .filter(({ cycles }) => cycles > 0)
+          .sort((a, b) => b.cycles - a.cycles)
+          .map(({ wait, cycles }) => `${waitNames[wait]} ${percent(cycles / all)}`)
           .join(", ")}
         .
       </p>
@@ -196,7 +203,13 @@ function Causes({ report }: { report: ScheduleReport }) {
   );
 }
 
-function EventFacts({ chosen, rows }: { chosen: Chosen; rows: TraceRow[] }) {
+interface EventFactsProps {
+  chosen: Chosen;
+  rows: TraceRow[];
+  layer: Layer | undefined; // that the event belongs to
+}
+
+function EventFacts({ chosen, rows, layer }: EventFactsProps) {
   const { event } = chosen;
   return (
     <div class="event" data-testid="gantt-event" role="status">
@@ -224,16 +237,12 @@ function EventFacts({ chosen, rows }: { chosen: Chosen; rows: TraceRow[] }) {
           </div>
         ))}
       </dl>
-      {event.layer >= 0 && (
-        <button type="button" class="link" onClick={() => (selection.value = event.layer)}>
-          Show the layer
-        </button>
-      )}
+      <LayerLink layer={layer} />
     </div>
   );
 }
 
-function Timelines({ report, model }: { report: ScheduleReport; model: string }) {
+function Timelines({ report, of: { layers, model } }: { report: ScheduleReport; of: Report }) {
   const [inference, setInference] = useState(report.step === null);
   const [text, setText] = useState<string | null>(null);
   const [chosen, setChosen] = useState<Chosen | null>(null);
@@ -249,6 +258,12 @@ function Timelines({ report, model }: { report: ScheduleReport; model: string })
     });
     return () => (current = false);
   }, [report, inference]);
+  // Inference is scheduled on a graph of its own: its layers go by other numbers, and by the same names.
+  const layerOf = (id: number): Layer | undefined => {
+    if (of === report.step || !report.step) return layers[id];
+    const unit = of.units.find((unit) => unit.id === id);
+    return layers.find(({ name, phase }) => phase === "forward" && name === unit?.name);
+  };
   const whole = Math.max(1, ...rows.map(({ events }) => Math.max(...events.map(({ end }) => end))));
   return (
     <Section title="Who runs when" unit="cycles">
@@ -262,13 +277,15 @@ function Timelines({ report, model }: { report: ScheduleReport; model: string })
         <button
           type="button"
           disabled={!text}
-          onClick={() => text && save(`${stem(model)}.trace.json`, text, "application/json")}
+          onClick={() => text && save(`${stem(model.name)}.trace.json`, text, "application/json")}
         >
           Trace for Perfetto
         </button>
       </div>
-      {rows.length > 0 && <Gantt rows={rows} whole={whole} chosen={chosen} choose={setChosen} />}
-      {chosen && <EventFacts chosen={chosen} rows={rows} />}
+      {rows.length > 0 && (
+        <Gantt name={stem(model.name)} rows={rows} whole={whole} chosen={chosen} choose={setChosen} />
+      )}
+      {chosen && <EventFacts chosen={chosen} rows={rows} layer={layerOf(chosen.event.layer)} />}
       <div class="pair plain-pair">
         <Figure id="onchip" title="On-chip memory" unit="bytes, all memories together">
           <FootprintChart footprint={of.onchip} whole={whole} label="On-chip memory over time" />
@@ -381,7 +398,7 @@ export function ScheduleSection({ report }: { report: Report }) {
         )}
       </section>
       {made && <Stacks report={made.schedules} />}
-      {made && <Timelines report={made.schedules} model={report.model.name} />}
+      {made && <Timelines report={made.schedules} of={report} />}
     </>
   );
 }
