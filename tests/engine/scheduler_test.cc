@@ -272,6 +272,96 @@ TEST(Scheduler, FusedGroups) {
   }
 }
 
+// The highest memory of every core cut into regions: shares of its size, the rest for everything else.
+Accelerator with_regions(Accelerator a, double share, int64_t bandwidth) {
+  for (size_t c = 0; c < a.cores.size(); ++c) {
+    if (static_cast<int>(c) == a.offchip_core) continue;
+    Memory& memory = a.cores[c].memories.back();
+    for (auto holds :
+         {MemoryRegion::Holds::parameters, MemoryRegion::Holds::gradients, MemoryRegion::Holds::checkpoints})
+      memory.regions.push_back({.holds = holds,
+                                .size = static_cast<int64_t>(share * static_cast<double>(memory.size)),
+                                .bandwidth = bandwidth});
+  }
+  return a;
+}
+
+TEST(Scheduler, RegionsOfTheTopMemory) {
+  std::mt19937 random(31);
+  for (int i = 0; i < (kSlowBuild == 1 ? 12 : 2); ++i) {
+    SCOPED_TRACE(i);
+    Graph graph = trained(random_network(random), Optimizer::adam);
+    for (double share : {0.3, 0.02})
+      check(Case(graph, with_regions(scaled("edge_tpu", 1, i % 2 ? 0.05 : 1), share, 512)));
+
+    // Where everything has room, each region holds what is of its kind, and nothing else.
+    Case run(graph, with_regions(scaled("fusemax", 1, 64), 0.25, 1 << 20));
+    check(run);
+    std::array<int64_t, kMemoryRegions + 1> all{};
+    for (const Piece& piece : run.program.pieces) {
+      bool parameter = piece.category == MemoryCategory::parameters || piece.category == MemoryCategory::buffers;
+      bool gradient = piece.category == MemoryCategory::gradients;
+      using Holds = MemoryRegion::Holds;
+      EXPECT_EQ(parameter, piece.region == static_cast<int>(Holds::parameters));
+      EXPECT_EQ(gradient, piece.region == static_cast<int>(Holds::gradients));
+      all[static_cast<size_t>(piece.region)] += piece.bits;
+    }
+    const auto& stores = run.planner->stores().all();
+    std::array<bool, kMemoryRegions> used{};
+    for (size_t m = 0; m < stores.size(); ++m)
+      for (auto holds :
+           {MemoryRegion::Holds::parameters, MemoryRegion::Holds::gradients, MemoryRegion::Holds::checkpoints})
+        if (stores[m].region && stores[m].name.ends_with(name(holds))) {
+          used[static_cast<size_t>(holds)] |= run.schedule.store_peak[m] > 0;
+          EXPECT_LE(run.schedule.store_peak[m], all[static_cast<size_t>(holds)]) << stores[m].name;
+        }
+    EXPECT_TRUE(used[0] && used[1] && used[2]);
+
+    // A narrow region makes its readers wait, for the memory; a wide one makes nobody.
+    Case plain(graph, scaled("fusemax", 1, 64)), narrow(graph, with_regions(scaled("fusemax", 1, 64), 0.25, 1));
+    EXPECT_EQ(run.schedule.latency, plain.schedule.latency);
+    EXPECT_GT(narrow.schedule.latency, run.schedule.latency);
+    double waits = 0, before = 0;
+    for (const UnitRun& unit : narrow.schedule.units) waits += unit.waits.memory;
+    for (const UnitRun& unit : run.schedule.units) before += unit.waits.memory;
+    EXPECT_GT(waits, before);
+  }
+}
+
+// Sums over micro-batches, added to where they lie: one read and one write of the memory. Otherwise the new part is
+// written and read as well as the sum.
+TEST(Scheduler, GradientsAreAccumulatedInPlaceOrApart) {
+  std::mt19937 random(37);
+  ForwardGraph network = random_network(random);
+  Graph forward = network.graph;
+  assign_single_units(forward);
+  TrainingOptions options;
+  options.micro_batches = 4;
+  Graph graph = build_training_graph(forward, options).graph;
+  Case in_place(graph, scaled("fusemax", 1, 64)),
+      apart(graph, scaled("fusemax", 1, 64), {.accumulate_in_place = false});
+  check(in_place);
+  check(apart);
+  int sums = 0;
+  auto sram = [](const UnitRun& unit) { return unit.energy[static_cast<size_t>(EnergyTerm::sram)]; };
+  for (UnitId u = 0; u < static_cast<UnitId>(graph.units.size()); ++u) {
+    const UnitRun &one = in_place.schedule.units[u], &other = apart.schedule.units[u];
+    if (graph.units[u].role == Role::accumulate &&
+        graph.tensors[in_place.works[u].reads.front()].kind == TensorKind::sum) {
+      ++sums;
+      // One read more, in granules of 256 bit at fusemax's 8192 pJ for a word of 8192.
+      int64_t bits = 8 * bytes(graph, in_place.works[u].reads.front(), datapath_precision());
+      int64_t more = (2 * bits + 255) / 256 * 256 - (bits + 255) / 256 * 256;
+      EXPECT_NEAR(sram(other) - sram(one), static_cast<double>(more), 1e-9 * sram(one));
+      EXPECT_GE(other.busy, one.busy);
+    } else {
+      EXPECT_EQ(sram(other), sram(one));
+    }
+  }
+  EXPECT_GT(sums, 3);
+  EXPECT_GE(apart.schedule.latency, in_place.schedule.latency);
+}
+
 // With room for everything, what is stored off the chip is loaded once and results are written once; written back, each
 // tensor that crosses groups goes out once, and comes in once for every group that reads it.
 TEST(Scheduler, EveryByteCrossesOnce) {
