@@ -63,9 +63,14 @@ void BM_AnalyzeNewCapacity(benchmark::State& state, const std::string& path) {
   }
 }
 
-// The training graph of a chain of MatMul and Relu, without import: time must grow with the nodes, not faster.
 // A whole training step on an accelerator, tile by tile. 0: planned and scheduled from scratch, mappings cached;
-// 1: scheduled again with the tiles' costs known, as searches do; 2: the simulation of one program alone.
+// 1: scheduled again with another pair of units fused, as searches do; 2: the simulation of one program alone.
+// A partition in which two units that follow one another run in four tiles; each number is another pair.
+std::string fused_pair(int64_t number) {
+  std::string first = std::to_string(2 * (number % 16)), second = std::to_string(2 * (number % 16) + 1);
+  return R"({"groups": [{"units": [)" + first + ", " + second + R"(], "tiles": 4, "axis": "rows"}]})";
+}
+
 void BM_Schedule(benchmark::State& state, const std::string& path, const std::string& settings_text) {
   auto source = monet::open_file(path);
   monet::Session session(*source, path);
@@ -75,20 +80,24 @@ void BM_Schedule(benchmark::State& state, const std::string& path, const std::st
   monet::Accelerator accelerator = *monet::accelerator_of(settings, {});
   monet::MappingFile mapping;
   monet::CostCache cache;
-  monet::Partition partition = monet::layer_by_layer(*graph);
+  monet::Partition alone = monet::layer_by_layer(*graph);
+  std::vector<monet::Partition> fused;
+  for (int64_t i = 0; i < 16; ++i) fused.push_back(monet::parse_partition(fused_pair(i), *graph));
   auto planner = [&] {
     return std::make_unique<monet::Planner>(*graph, works, accelerator, settings.widths(), mapping, settings.cost,
                                             settings.schedule, cache);
   };
   std::unique_ptr<monet::Planner> kept = planner();
   auto scheduler = std::make_unique<monet::Scheduler>(*kept);
-  monet::Program program = kept->program(partition);
+  monet::Program program = kept->program(alone);
+  size_t next = 0;
   for (auto _ : state) {
     if (state.range(0) == 0) {
       kept = planner();
       scheduler = std::make_unique<monet::Scheduler>(*kept);
+      program = kept->program(alone);
     }
-    if (state.range(0) < 2) program = kept->program(partition);
+    if (state.range(0) == 1) program = kept->program(fused[next++ % fused.size()]);
     benchmark::DoNotOptimize(scheduler->schedule(program, false).latency);
   }
   state.counters["units"] = static_cast<double>(graph->units.size());
@@ -109,14 +118,15 @@ BENCHMARK_CAPTURE(BM_Schedule, gpt2_small, "examples/models/gpt2_small.onnx",
     ->DenseRange(0, 2)
     ->Unit(benchmark::kMillisecond);
 
-// What the page waits for when an option of the schedule changes: inference and step, planned, run and written.
+// What the page waits for when two units are fused: inference and step, planned, run and written.
 void BM_Reschedule(benchmark::State& state, const std::string& path, const std::string& settings_text) {
   auto source = monet::open_file(path);
   monet::Session session(*source, path);
   monet::Settings settings = monet::parse_settings(settings_text);
   size_t bytes = 0;
+  int64_t next = 0;
   for (auto _ : state) {
-    settings.schedule.write_back = !settings.schedule.write_back;
+    settings.partition = nlohmann::ordered_json::parse(fused_pair(next++));
     bytes = monet::to_bytes(session.schedule(settings)).size();
   }
   state.counters["bytes"] = static_cast<double>(bytes);
@@ -125,14 +135,15 @@ BENCHMARK_CAPTURE(BM_Reschedule, resnet18_cifar, "examples/models/resnet18_cifar
                   R"({"hardware": "edge_tpu", "batch": 4, "optimizer": "adam"})")
     ->Unit(benchmark::kMillisecond);
 
-void BM_TrainingGraphOfChain(benchmark::State& state) {
+// A chain of MatMul and Relu with that many nodes, [size, size] each.
+monet::Graph chain(int64_t nodes, int64_t size) {
   monet::Graph graph;
   auto tensor = [&](const std::string& name, monet::TensorKind kind) {
-    return graph.add(monet::Tensor{.name = name, .dtype = monet::DType::float32, .shape = {8, 8}, .kind = kind});
+    return graph.add(monet::Tensor{.name = name, .dtype = monet::DType::float32, .shape = {size, size}, .kind = kind});
   };
   monet::TensorId x = tensor("x", monet::TensorKind::input);
   graph.inputs.push_back(x);
-  for (int64_t i = 0; i < state.range(0) / 2; ++i) {
+  for (int64_t i = 0; i < nodes / 2; ++i) {
     std::string name = std::to_string(i);
     monet::TensorId weight = tensor("w" + name, monet::TensorKind::parameter);
     graph.inputs.push_back(weight);
@@ -142,12 +153,49 @@ void BM_TrainingGraphOfChain(benchmark::State& state) {
     graph.add(monet::Node{.op = "Relu", .inputs = {product}, .outputs = {x}});
   }
   graph.outputs = {x};
+  return graph;
+}
+
+// The training graph, without import: time must grow with the nodes, not faster.
+void BM_TrainingGraphOfChain(benchmark::State& state) {
+  monet::Graph graph = chain(state.range(0), 8);
   for (auto _ : state)
     benchmark::DoNotOptimize(
         monet::build_training_graph(graph, {.optimizer = monet::Optimizer::adam}).graph.nodes.size());
   state.SetComplexityN(state.range(0));
 }
 BENCHMARK(BM_TrainingGraphOfChain)->Arg(1'000)->Arg(10'000)->Arg(100'000)->Complexity()->Unit(benchmark::kMillisecond);
+
+// How planning and scheduling a step grow with the nodes (first number, layer by layer) and with the tiles (second
+// number, every MatMul fused with its Relu forward), mappings cached.
+void BM_ScheduleOfChain(benchmark::State& state) {
+  monet::Graph forward = chain(state.range(0), 256);
+  monet::assign_single_units(forward);
+  monet::Graph graph = monet::build_training_graph(forward, {.optimizer = monet::Optimizer::adam}).graph;
+  std::vector<monet::Work> works = monet::works(graph);
+  monet::Accelerator accelerator = *monet::accelerator_of(monet::parse_settings(R"({"hardware": "fusemax"})"), {});
+  monet::MappingFile mapping;
+  monet::CostCache cache;
+  nlohmann::json groups = nlohmann::json::array();
+  for (int64_t i = 0; i < state.range(0); i += 2)
+    groups.push_back({{"units", {i, i + 1}}, {"tiles", state.range(1)}, {"axis", "batch"}});
+  monet::Partition partition = state.range(1) == 1
+                                   ? monet::layer_by_layer(graph)
+                                   : monet::parse_partition(nlohmann::json{{"groups", groups}}.dump(), graph);
+  int64_t tiles = 0;
+  for (auto _ : state) {
+    monet::Planner planner(graph, works, accelerator, monet::datapath_precision(), mapping, {}, {}, cache);
+    monet::Program program = planner.program(partition);
+    tiles = static_cast<int64_t>(program.tiles.size());
+    benchmark::DoNotOptimize(monet::Scheduler(planner).schedule(program, false).latency);
+  }
+  state.counters["units"] = static_cast<double>(graph.units.size());
+  state.counters["tiles"] = static_cast<double>(tiles);
+}
+BENCHMARK(BM_ScheduleOfChain)
+    ->ArgsProduct({{100, 400, 1600, 6400}, {1}})
+    ->ArgsProduct({{100}, {2, 8, 32, 128}})
+    ->Unit(benchmark::kMillisecond);
 
 std::string read_file(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
