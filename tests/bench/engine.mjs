@@ -1,9 +1,11 @@
 // node tests/bench/engine.mjs: the same figures as engine_bench, for the WASM engine in Node; medians of 15 runs.
 // Then mapping the contractions of ResNet-18 on edge_tpu_like, nothing remembered before: what takes ZigZag 3.8.5 76 s.
+// And schedules of inference and a step, as the page asks for them: cold (mappings included, nothing remembered), with one
+// more pair of units fused (mappings and tile costs remembered), and asked again.
 // Over examples/models, and build/models where scripts/results.sh exports larger ones.
 import { existsSync, readdirSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { analyze, loadEngine, openModel } from '../../scripts/engine.mjs';
+import { analyze, loadEngine, openModel, schedule } from '../../scripts/engine.mjs';
 
 const files = ['../../examples/models', '../../build/models']
   .map((folder) => new URL(folder, import.meta.url).pathname)
@@ -60,3 +62,28 @@ for (let i = 0; i < 15; ++i) {
 }
 const first = searches[0];
 console.log(`mapping ResNet-18's 21 contractions and a gradient on edge_tpu_like: ${median(searches).toFixed(1)} ms, ${first.toFixed(1)} ms the first time (code not yet optimised)`);
+
+console.log('schedule, JSON included'.padEnd(34), 'cold ms'.padStart(10), 'pair fused ms'.padStart(15), 'again ms'.padStart(10));
+for (const [name, settings] of [
+  ['resnet18_cifar.onnx', { hardware: 'edge_tpu', batch: 4, optimizer: 'adam' }],
+  ['gpt2_small.onnx', { hardware: 'fusemax', optimizer: 'adam' }],
+  ['resnet50.onnx', { hardware: 'tpu_like_quad_core', optimizer: 'adam' }],
+]) {
+  const cold = [], fused = [], again = [];
+  for (let i = 0; i < 7; ++i) {
+    const { session } = openModel(engine, files.find((path) => basename(path) === name));
+    cold.push(time(() => schedule(session, settings)));
+    for (let pair = 0; pair < 5; ++pair) {
+      const partition = { groups: [{ units: [2 * pair, 2 * pair + 1], tiles: 4, axis: 'rows' }] };
+      fused.push(time(() => schedule(session, { ...settings, partition })));
+      again.push(time(() => schedule(session, { ...settings, partition })));
+    }
+    session.delete();
+  }
+  console.log(
+    `${name} on ${settings.hardware}`.padEnd(34),
+    median(cold).toFixed(0).padStart(10),
+    median(fused).toFixed(1).padStart(15),
+    median(again).toFixed(1).padStart(10),
+  );
+}
