@@ -82,7 +82,8 @@ export function CostSettings() {
       />
       {bounds && (
         <p class="hint field">
-          This hardware has several compute cores: its figures are lower bounds, on which the mapping has no influence.
+          This hardware has several compute cores: of a layer alone there are lower bounds. The schedule counts its tiles by
+          these rules.
         </p>
       )}
       <Select

@@ -1,4 +1,5 @@
 // Where and when the selected layer runs, and what its time goes to.
+import { rollup, sum } from "d3-array";
 import { waits, type Wait } from "../engine/schedule";
 import { bytes, cycles, energy, percent, plural } from "../format";
 import { schedules, scheduleOf } from "../schedules";
@@ -17,8 +18,13 @@ export function LayerSchedule({ layer }: { layer: number }) {
   const unit = scheduleOf(layer);
   if (!made || !unit || unit.end <= unit.start) return null;
   const { cores } = made.step ?? made.inference;
-  const names = unit.cores.map((id) => cores.find((core) => core.id === id)?.name ?? String(id));
-  const all = waits.reduce((sum, wait) => sum + unit.waits[wait], 0) || 1;
+  const named = rollup(
+    unit.cores.map((id) => cores.find((core) => core.id === id)?.name ?? String(id)),
+    ({ length }) => length,
+    (name) => name,
+  );
+  const names = [...named].map(([name, count]) => (count > 1 ? `${count} × ${name}` : name));
+  const all = sum(waits, (wait) => unit.waits[wait]) || 1;
   const facts: [string, string][] = [
     ["Runs", `cycle ${cycles(unit.start)} to ${cycles(unit.end)}`],
     ["On", `${names.join(", ")}, ${plural(unit.tiles, "tile")}${unit.split ? `, split by ${unit.split}` : ""}`],
