@@ -1,0 +1,142 @@
+#include "engine/fusion/candidates.h"
+
+#include <algorithm>
+#include <string_view>
+#include <unordered_set>
+
+namespace monet {
+namespace {
+
+bool is_activation(std::string_view op) {
+  static constexpr std::string_view kActivations[] = {
+      "Celu",  "Clip", "Elu",  "Gelu",    "HardSigmoid", "HardSwish", "LeakyRelu", "LogSoftmax", "Mish",
+      "PRelu", "Relu", "Selu", "Sigmoid", "Softmax",     "Softplus",  "Softsign",  "Tanh",       "ThresholdedRelu"};
+  return std::find(std::begin(kActivations), std::end(kActivations), op) != std::end(kActivations);
+}
+
+struct Hash {
+  size_t operator()(const std::vector<UnitId>& set) const {
+    uint64_t hash = 1469598103934665603u;  // FNV-1a, over whole numbers
+    for (UnitId u : set) hash = (hash ^ static_cast<uint64_t>(u)) * 1099511628211u;
+    return static_cast<size_t>(hash ^ hash >> 32);
+  }
+};
+
+}  // namespace
+
+std::vector<UnitTraits> unit_traits(const Graph& graph) {
+  std::vector<UnitTraits> traits;
+  for (const Unit& unit : graph.units) {
+    UnitTraits t;
+    t.weight_gradient = unit.role == Role::weight_gradient;
+    if (unit.contraction != kNone) {
+      const std::string& op = graph.nodes[unit.origin == kNone ? unit.contraction : unit.origin].op;
+      t.kind = op == "Conv" || op == "ConvTranspose" ? UnitTraits::Kind::convolution : UnitTraits::Kind::product;
+    } else if (unit.role == Role::update) {
+      t.kind = UnitTraits::Kind::update;
+    } else if (unit.role == Role::forward && is_activation(unit.op)) {
+      t.kind = UnitTraits::Kind::activation;
+    }
+    traits.push_back(t);
+  }
+  return traits;
+}
+
+FusionRules one_contraction_rules() {
+  FusionRules rules;
+  rules.most_convolutions = rules.most_products = 1;
+  return rules;
+}
+
+const char* name(Limit limit) {
+  switch (limit) {
+    case Limit::none:
+      return "none";
+    case Limit::units:
+      return "units";
+    case Limit::convolutions:
+      return "convolutions";
+    case Limit::products:
+      return "products";
+    case Limit::updates:
+      return "updates";
+    case Limit::activations:
+      return "activations";
+    case Limit::convex:
+      return "convex";
+    case Limit::outputs:
+      return "outputs";
+  }
+  return "";
+}
+
+Limit CandidateSearch::limit(std::span<const UnitId> set) const {
+  using Kind = UnitTraits::Kind;
+  if (set.size() <= 1) return Limit::none;  // every unit may run alone
+  if (rules_.most_units > 0 && set.size() > static_cast<size_t>(rules_.most_units)) return Limit::units;
+  int convolutions = 0, products = 0;
+  bool update = false, weight_gradient = false;
+  for (UnitId u : set) {
+    convolutions += traits_[u].kind == Kind::convolution;
+    products += traits_[u].kind == Kind::product;
+    update |= traits_[u].kind == Kind::update;
+    weight_gradient |= traits_[u].weight_gradient;
+  }
+  if (convolutions > rules_.most_convolutions) return Limit::convolutions;
+  if (products > rules_.most_products) return Limit::products;
+  if (rules_.updates_apart && update && weight_gradient) return Limit::updates;
+  if (rules_.activations_apart)
+    for (UnitId u : set)
+      if (traits_[u].kind == Kind::activation)
+        for (UnitId from : graph_.sources(u))
+          if (traits_[from].kind == Kind::product && std::binary_search(set.begin(), set.end(), from))
+            return Limit::activations;
+  if (!graph_.convex(set)) return Limit::convex;
+  if (rules_.one_output && std::count_if(set.begin(), set.end(), [&](UnitId u) { return graph_.leaves(u, set); }) > 1)
+    return Limit::outputs;
+  return Limit::none;
+}
+
+// A connected convex set of several units has one that can go and leave it connected and convex: the units whose way to
+// the rest is through one unit alone, a leaf of its blocks, include a first or a last one. So growing by one unit at a
+// time, through connected convex sets alone, finds them all; and the rules before `outputs` hold of every part of a set
+// that they hold of.
+CandidateSearch::Found CandidateSearch::find() const {
+  Found found;
+  std::vector<std::vector<UnitId>> level, next;
+  for (UnitId u = 0; u < static_cast<UnitId>(graph_.size()); ++u) level.push_back({u});
+  found.sets = level;
+  std::unordered_set<std::vector<UnitId>, Hash> seen;
+  std::vector<UnitId> grown;
+  while (!level.empty()) {
+    found.grown += level.size();
+    next.clear();
+    seen.clear();
+    for (const std::vector<UnitId>& set : level) {
+      auto with = [&](UnitId v) {
+        if (!found.complete || std::binary_search(set.begin(), set.end(), v)) return;
+        grown = set;
+        grown.insert(std::lower_bound(grown.begin(), grown.end(), v), v);
+        Limit broken = limit(grown);
+        if (broken != Limit::none && broken != Limit::outputs) return;
+        if (!seen.insert(grown).second) return;
+        if (found.grown + next.size() >= rules_.most_candidates) {
+          found.complete = false;
+          return;
+        }
+        next.push_back(grown);
+      };
+      for (UnitId u : set) {
+        for (UnitId v : graph_.sources(u)) with(v);
+        for (UnitId v : graph_.readers(u)) with(v);
+      }
+    }
+    std::sort(next.begin(), next.end());
+    for (const std::vector<UnitId>& set : next)
+      if (limit(set) == Limit::none) found.sets.push_back(set);
+    std::swap(level, next);
+  }
+  return found;
+}
+
+}  // namespace monet

@@ -1,0 +1,81 @@
+#include "engine/fusion/unit_graph.h"
+
+#include <algorithm>
+
+namespace monet {
+namespace {
+
+std::vector<std::pair<UnitId, UnitId>> edges_of(const Graph& graph) {
+  std::vector<std::pair<UnitId, UnitId>> edges;
+  for (const Node& node : graph.nodes)
+    for (TensorId t : node.inputs) {
+      if (t == kNone || graph.tensors[t].producer == kNone) continue;
+      UnitId from = graph.nodes[graph.tensors[t].producer].unit;
+      if (from != node.unit) edges.push_back({from, node.unit});
+    }
+  return edges;
+}
+
+std::vector<char> leaves_of(const Graph& graph) {
+  std::vector<char> leaves(graph.units.size(), 0);
+  for (TensorId t : graph.outputs)
+    if (graph.tensors[t].producer != kNone) leaves[graph.nodes[graph.tensors[t].producer].unit] = 1;
+  return leaves;
+}
+
+bool has(std::span<const UnitId> set, UnitId u) { return std::binary_search(set.begin(), set.end(), u); }
+
+}  // namespace
+
+UnitGraph::UnitGraph(const Graph& graph) : UnitGraph(graph.units.size(), edges_of(graph), leaves_of(graph)) {}
+
+UnitGraph::UnitGraph(size_t units, std::vector<std::pair<UnitId, UnitId>> edges, std::vector<char> leaves)
+    : leaves_(std::move(leaves)), words_((units + 63) / 64) {
+  auto listed = [&](std::vector<UnitId>& to, std::vector<int32_t>& first) {
+    std::sort(edges.begin(), edges.end());
+    edges.erase(std::unique(edges.begin(), edges.end()), edges.end());
+    first.assign(units + 1, 0);
+    for (const auto& [u, v] : edges) {
+      to.push_back(v);
+      ++first[u + 1];
+    }
+    for (size_t u = 0; u < units; ++u) first[u + 1] += first[u];
+  };
+  listed(readers_, first_reader_);
+  for (auto& [u, v] : edges) std::swap(u, v);
+  listed(sources_, first_source_);
+
+  after_.assign(units * words_, 0);
+  before_.assign(units * words_, 0);
+  auto add = [&](std::vector<uint64_t>& rows, size_t to, size_t from) {
+    rows[to * words_ + from / 64] |= uint64_t{1} << from % 64;
+    for (size_t w = 0; w < words_; ++w) rows[to * words_ + w] |= rows[from * words_ + w];
+  };
+  for (size_t u = 0; u < units; ++u)
+    for (UnitId from : sources(static_cast<UnitId>(u))) add(before_, u, static_cast<size_t>(from));
+  for (size_t u = units; u-- > 0;)
+    for (UnitId to : readers(static_cast<UnitId>(u))) add(after_, u, static_cast<size_t>(to));
+}
+
+bool UnitGraph::convex(std::span<const UnitId> set) const {
+  // What comes after one and before another lies between them by number as well.
+  size_t first = static_cast<size_t>(set.front()) / 64, last = static_cast<size_t>(set.back()) / 64;
+  for (size_t w = first; w <= last; ++w) {
+    uint64_t after = 0, before = 0, own = 0;
+    for (UnitId u : set) {
+      after |= after_[static_cast<size_t>(u) * words_ + w];
+      before |= before_[static_cast<size_t>(u) * words_ + w];
+      if (static_cast<size_t>(u) / 64 == w) own |= uint64_t{1} << u % 64;
+    }
+    if (after & before & ~own) return false;
+  }
+  return true;
+}
+
+bool UnitGraph::leaves(UnitId u, std::span<const UnitId> set) const {
+  std::span<const UnitId> to = readers(u);
+  return leaves_[u] || to.empty() ||
+         std::any_of(to.begin(), to.end(), [&](UnitId reader) { return !has(set, reader); });
+}
+
+}  // namespace monet
