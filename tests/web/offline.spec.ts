@@ -137,4 +137,7 @@ test("every address is relative: the site works in a folder of a host", async ({
   });
   await open(page, "some/folder/");
   await example(page, "lenet5");
+  // What is still being fetched must not meet a closed context.
+  await page.waitForLoadState("networkidle");
+  await context.unrouteAll({ behavior: "wait" });
 });
