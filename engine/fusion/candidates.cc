@@ -112,28 +112,28 @@ CandidateSearch::Found CandidateSearch::find() const {
     found.grown += level.size();
     next.clear();
     seen.clear();
+    size_t smaller = found.sets.size();
     for (const std::vector<UnitId>& set : level) {
       auto with = [&](UnitId v) {
         if (!found.complete || std::binary_search(set.begin(), set.end(), v)) return;
         grown = set;
         grown.insert(std::lower_bound(grown.begin(), grown.end(), v), v);
+        if (!seen.insert(grown).second) return;
         Limit broken = limit(grown);
         if (broken != Limit::none && broken != Limit::outputs) return;
-        if (!seen.insert(grown).second) return;
         if (found.grown + next.size() >= rules_.most_candidates) {
           found.complete = false;
           return;
         }
         next.push_back(grown);
+        if (broken == Limit::none) found.sets.push_back(grown);
       };
       for (UnitId u : set) {
         for (UnitId v : graph_.sources(u)) with(v);
         for (UnitId v : graph_.readers(u)) with(v);
       }
     }
-    std::sort(next.begin(), next.end());
-    for (const std::vector<UnitId>& set : next)
-      if (limit(set) == Limit::none) found.sets.push_back(set);
+    std::sort(found.sets.begin() + static_cast<std::ptrdiff_t>(smaller), found.sets.end());
     std::swap(level, next);
   }
   return found;
