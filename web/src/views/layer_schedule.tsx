@@ -3,6 +3,7 @@ import { rollup, sum } from "d3-array";
 import { waits, type Wait } from "../engine/schedule";
 import { bytes, cycles, energy, percent, plural } from "../format";
 import { schedules, scheduleOf } from "../schedules";
+import { Facts } from "./facts";
 
 export const waitNames: Record<Wait, string> = {
   compute: "computing",
@@ -40,14 +41,7 @@ export function LayerSchedule({ layer }: { layer: number }) {
   return (
     <section class="cost-part" data-testid="layer-schedule">
       <h3>In the schedule</h3>
-      <dl class="facts">
-        {facts.map(([name, value]) => (
-          <div key={name}>
-            <dt>{name}</dt>
-            <dd>{value}</dd>
-          </div>
-        ))}
-      </dl>
+      <Facts of={facts} />
     </section>
   );
 }

@@ -12,6 +12,7 @@ import { bytes, cycles, energy, integer, percent, ratio, words } from "../format
 import { refusals, schedule, schedules, trace, wanted } from "../schedules";
 import { busy, change, settings } from "../state";
 import { rowsOf, type TraceRow } from "../trace";
+import { Facts } from "./facts";
 import { LayerLink } from "./layer_link";
 import { waitNames } from "./layer_schedule";
 import { Problems } from "./messages";
@@ -219,24 +220,17 @@ function EventFacts({ chosen, rows, layer }: EventFactsProps) {
           {words(event.kind)} on {rows[chosen.row]?.name}
         </span>
       </p>
-      <dl class="facts">
-        {(
-          [
-            ["Start", cycles(event.start)],
-            ["End", cycles(event.end)],
-            ["Cycles", cycles(event.end - event.start)],
-            ...Object.entries(event.detail).map(([name, value]): [string, string] => [
-              words(name),
-              typeof value === "number" ? integer(value) : words(value),
-            ]),
-          ] as [string, string][]
-        ).map(([name, value]) => (
-          <div key={name}>
-            <dt>{name}</dt>
-            <dd>{value}</dd>
-          </div>
-        ))}
-      </dl>
+      <Facts
+        of={[
+          ["Start", cycles(event.start)],
+          ["End", cycles(event.end)],
+          ["Cycles", cycles(event.end - event.start)],
+          ...Object.entries(event.detail).map(([name, value]): [string, string] => [
+            words(name),
+            typeof value === "number" ? integer(value) : words(value),
+          ]),
+        ]}
+      />
       <LayerLink layer={layer} />
     </div>
   );
