@@ -1,6 +1,7 @@
-# Imported targets: monet::onnx (static, with protobuf-lite, from $MONET_DEPS; see scripts/lib.sh), nlohmann_json.
+# Imported targets: monet::onnx (static, with protobuf-lite) and monet::highs, both from $MONET_DEPS (see scripts/lib.sh),
+# and monet::json.
 if(NOT DEFINED MONET_DEPS)
-  set(MONET_DEPS "$ENV{MONET_DEPS}" CACHE PATH "Prefix that scripts/lib.sh built protobuf-lite and ONNX into")
+  set(MONET_DEPS "$ENV{MONET_DEPS}" CACHE PATH "Prefix that scripts/lib.sh built protobuf-lite, ONNX and HiGHS into")
 endif()
 if(NOT EXISTS "${MONET_DEPS}/lib/libonnx.a")
   message(FATAL_ERROR "MONET_DEPS does not name a dependency build; run scripts/build.sh <native|wasm|asan>, which makes one")
@@ -17,6 +18,14 @@ target_link_libraries(monet_onnx_lib INTERFACE
   "${MONET_DEPS}/lib/libonnx.a" "${MONET_DEPS}/lib/libonnx_proto.a" "${MONET_DEPS}/lib/libprotobuf-lite.a")
 if(NOT EMSCRIPTEN)
   target_link_libraries(monet_onnx_lib INTERFACE Threads::Threads)
+endif()
+
+add_library(monet_highs_lib INTERFACE)
+add_library(monet::highs ALIAS monet_highs_lib)
+target_include_directories(monet_highs_lib SYSTEM INTERFACE "${MONET_DEPS}/include/highs")
+target_link_libraries(monet_highs_lib INTERFACE "${MONET_DEPS}/lib/libhighs.a")
+if(NOT EMSCRIPTEN)
+  target_link_libraries(monet_highs_lib INTERFACE Threads::Threads)
 endif()
 
 # nlohmann_json is headers only; a private copy of its folder keeps /usr/include out of Emscripten's path.

@@ -1,10 +1,11 @@
-# Part of lib.sh: the pinned sources of ONNX and protobuf, and building them. What is built depends on this file,
+# Part of lib.sh: the pinned sources of ONNX, protobuf and HiGHS, and building them. What is built depends on this file,
 # cmake/wasm.cmake and cmake/checks alone; their hash names the result.
 
 # Pinned sources: name, upstream version, file, SHA-256.
 SOURCES=(
   "protobuf 3.21.12 protobuf_3.21.12.orig.tar.gz 930c2c3b5ecc6c9c12615cf5ad93f1cd6e12d0aba862b572e076259970ac3a53"
   "onnx 1.17.0 onnx_1.17.0.orig.tar.gz 8d5e983c36037003615e5a02d36b18fc286541bf52de1a78f6cf9f32005a820e"
+  "highs 1.10.0 highs_1.10.0+ds.orig.tar.xz 5964fc1ca4f0b23dd45987bbed1838f2e570e96aa624635ac63d277152b6c94a"
 )
 
 # fetch_sources: Debian source packages from the machine's own mirror, verified and unpacked under the cache.
@@ -47,7 +48,7 @@ fetch_source() {
   (cd "$dir" && apt-get "${options[@]}" source -qq --tar-only --download-only "$name=$full" >/dev/null)
 }
 
-# build_dependencies VARIANT (native | wasm | asan): protobuf-lite and ONNX as static libraries under
+# build_dependencies VARIANT (native | wasm | asan): protobuf-lite, ONNX and HiGHS as static libraries under
 # $MONET_CACHE/<variant>-<hash of what decides them>; sets MONET_DEPS to that prefix.
 build_dependencies() {
   local variant=$1 hash flags=() source=$MONET_CACHE/sources launcher=()
@@ -59,7 +60,7 @@ build_dependencies() {
   export MONET_DEPS
   [ -e "$MONET_DEPS/.complete" ] && return
   fetch_sources
-  say "building protobuf-lite and ONNX ($variant)"
+  say "building protobuf-lite, ONNX and HiGHS ($variant)"
   flags+=(-DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS_RELEASE=-O2)
   command -v ccache >/dev/null && launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_C_COMPILER_LAUNCHER=ccache)
   case $variant in
@@ -88,7 +89,15 @@ build_dependencies() {
       cmake --build "$build/onnx" --target onnx onnx_proto &&
       cp "$build"/onnx/libonnx*.a "$MONET_DEPS/lib/" &&
       (cd "$source/onnx-1.17.0" && find onnx -name '*.h' | cpio -pdm --quiet "$MONET_DEPS/include") &&
-      (cd "$build/onnx" && find onnx -name '*.h' | cpio -pdm --quiet "$MONET_DEPS/include")
+      (cd "$build/onnx" && find onnx -name '*.h' | cpio -pdm --quiet "$MONET_DEPS/include") &&
+      # Without threads: there are none in WebAssembly, and both builds are to take the same decisions.
+      CXXFLAGS="${cxxflags#*checks}" cmake -G Ninja -S "$source/highs-1.10.0" -B "$build/highs" "${flags[@]}" "${launcher[@]}" \
+        -DBUILD_SHARED_LIBS=OFF -DZLIB=OFF -DBUILD_TESTING=OFF -DBUILD_EXAMPLES=OFF -DHIGHS_NO_DEFAULT_THREADS=ON -Wno-dev &&
+      cmake --build "$build/highs" --target highs &&
+      cp "$build"/highs/lib*/libhighs.a "$MONET_DEPS/lib/" &&
+      mkdir -p "$MONET_DEPS/include/highs" &&
+      (cd "$source/highs-1.10.0/src" && find . -name '*.h' | cpio -pdm --quiet "$MONET_DEPS/include/highs") &&
+      cp "$build/highs/HConfig.h" "$MONET_DEPS/include/highs/"
   ) >"$log" 2>&1 || { tail -n 40 "$log" >&2; echo "building the dependencies ($variant) failed; log: $log" >&2; return 1; }
   rm -rf "$build"
   touch "$MONET_DEPS/.complete"

@@ -1,73 +1,26 @@
-// What a layer's cost depends on, as a key: every field that the search reads, lists with their lengths so that no two
-// descriptions share a key.
+// What a layer's cost depends on, as a key: every field that the search reads.
 #include <algorithm>
 #include <string>
 #include <utility>
 
 #include "engine/cost/layer_cost.h"
+#include "engine/ir/content_key.h"
 
 namespace monet {
 
-namespace {
-
-class Key {
- public:
-  Key& operator<<(const std::string& text) {
-    *this << static_cast<int64_t>(text.size());
-    bytes_ += text;
-    return *this;
-  }
-  Key& operator<<(int64_t value) { return raw(value); }
-  Key& operator<<(double value) { return raw(value); }
-  template <typename Item>
-  Key& operator<<(const std::vector<Item>& list) {
-    *this << static_cast<int64_t>(list.size());
-    for (const Item& item : list) *this << item;
-    return *this;
-  }
-  template <typename Name, typename Value>
-  Key& operator<<(const std::map<Name, Value>& map) {
-    *this << static_cast<int64_t>(map.size());
-    for (const auto& [name, value] : map) *this << name << value;
-    return *this;
-  }
-  template <typename First, typename Second>
-  Key& operator<<(const std::pair<First, Second>& pair) {
-    return *this << pair.first << pair.second;
-  }
-  Key& operator<<(int value) { return raw(static_cast<int64_t>(value)); }
-  Key& operator<<(bool value) { return raw(static_cast<int64_t>(value)); }
-  Key& operator<<(const Loop& loop) { return *this << loop.dim << loop.size; }
-  Key& operator<<(const FixedLoop& loop) { return *this << loop.loop << loop.size; }
-  Key& operator<<(const WindowedAxis& axis) {
-    return *this << axis.point << axis.tap << axis.stride << axis.dilation << axis.size;
-  }
-  Key& operator<<(const LayerOperand& operand) {
-    return *this << operand.name << operand.loops << operand.windows << operand.bits;
-  }
-  Key& operator<<(const Port& port) { return *this << port.bandwidth_min << port.bandwidth_max << port.allocation; }
-  Key& operator<<(const Memory& memory) {
-    return *this << memory.size << memory.read_cost << memory.write_cost << memory.operands << memory.served_dimensions
-                 << memory.ports;
-  }
-
-  std::string take() { return std::move(bytes_); }
-
- private:
-  template <typename Value>
-  Key& raw(Value value) {
-    bytes_.append(reinterpret_cast<const char*>(&value), sizeof value);
-    return *this;
-  }
-  std::string bytes_;
-};
-
-}  // namespace
+static ContentKey& operator<<(ContentKey& key, const FixedLoop& loop) { return key << loop.loop << loop.size; }
+static ContentKey& operator<<(ContentKey& key, const Port& port) {
+  return key << port.bandwidth_min << port.bandwidth_max << port.allocation;
+}
+static ContentKey& operator<<(ContentKey& key, const Memory& memory) {
+  return key << memory.size << memory.read_cost << memory.write_cost << memory.operands << memory.served_dimensions
+             << memory.ports;
+}
 
 const LayerCost& CostCache::cost(const Layer& layer, const Core& core, const LayerMapping& mapping,
                                  const CostOptions& options) {
-  Key key;
-  key << layer.loops << layer.operands << layer.partial_bits;
+  ContentKey key;
+  key << layer;
   key << core.memories << core.dimensions << core.sizes << core.unit_energy << core.dataflows;
   key << mapping.spatial << mapping.links << mapping.temporal_ordering;
   key << static_cast<int>(options.objective) << options.factor_limit << options.spatial_candidates

@@ -97,10 +97,10 @@ Limit CandidateSearch::limit(std::span<const UnitId> set) const {
   return Limit::none;
 }
 
-// A connected convex set of several units has one that can go and leave it connected and convex: the units whose way to
-// the rest is through one unit alone, a leaf of its blocks, include a first or a last one. So growing by one unit at a
-// time, through connected convex sets alone, finds them all; and the rules before `outputs` hold of every part of a set
-// that they hold of.
+// The rules before `outputs` hold of every part of a set that they hold of, and where all edges carry data every
+// connected convex set of several has one that can go and leave it connected and convex (the units whose way to the
+// rest is through one unit alone, a leaf of its blocks, include a first or a last one): growing by one unit at a time
+// then finds all there are. Edges for scalars, which connect nothing but order it, can hide a few.
 CandidateSearch::Found CandidateSearch::find() const {
   Found found;
   std::vector<std::vector<UnitId>> level, next;
@@ -128,10 +128,8 @@ CandidateSearch::Found CandidateSearch::find() const {
         next.push_back(grown);
         if (broken == Limit::none) found.sets.push_back(grown);
       };
-      for (UnitId u : set) {
-        for (UnitId v : graph_.sources(u)) with(v);
-        for (UnitId v : graph_.readers(u)) with(v);
-      }
+      for (UnitId u : set)
+        for (UnitId v : graph_.neighbours(u)) with(v);
     }
     std::sort(found.sets.begin() + static_cast<std::ptrdiff_t>(smaller), found.sets.end());
     std::swap(level, next);

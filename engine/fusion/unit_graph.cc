@@ -5,21 +5,11 @@
 namespace monet {
 namespace {
 
-std::vector<std::pair<UnitId, UnitId>> edges_of(const Graph& graph) {
-  std::vector<std::pair<UnitId, UnitId>> edges;
-  for (const Node& node : graph.nodes)
-    for (TensorId t : node.inputs) {
-      if (t == kNone || graph.tensors[t].producer == kNone) continue;
-      UnitId from = graph.nodes[graph.tensors[t].producer].unit;
-      if (from != node.unit) edges.push_back({from, node.unit});
-    }
-  return edges;
-}
-
 std::vector<char> leaves_of(const Graph& graph) {
+  std::vector<TensorId> storage = monet::storage(graph);
   std::vector<char> leaves(graph.units.size(), 0);
   for (TensorId t : graph.outputs)
-    if (graph.tensors[t].producer != kNone) leaves[graph.nodes[graph.tensors[t].producer].unit] = 1;
+    if (NodeId producer = graph.tensors[storage[t]].producer; producer != kNone) leaves[graph.nodes[producer].unit] = 1;
   return leaves;
 }
 
@@ -27,23 +17,35 @@ bool has(std::span<const UnitId> set, UnitId u) { return std::binary_search(set.
 
 }  // namespace
 
-UnitGraph::UnitGraph(const Graph& graph) : UnitGraph(graph.units.size(), edges_of(graph), leaves_of(graph)) {}
+UnitGraph::UnitGraph(const Graph& graph, const std::vector<Work>& works)
+    : UnitGraph(unit_edges(graph, works), leaves_of(graph)) {}
 
-UnitGraph::UnitGraph(size_t units, std::vector<std::pair<UnitId, UnitId>> edges, std::vector<char> leaves)
-    : leaves_(std::move(leaves)), words_((units + 63) / 64) {
-  auto listed = [&](std::vector<UnitId>& to, std::vector<int32_t>& first) {
-    std::sort(edges.begin(), edges.end());
-    edges.erase(std::unique(edges.begin(), edges.end()), edges.end());
-    first.assign(units + 1, 0);
-    for (const auto& [u, v] : edges) {
-      to.push_back(v);
-      ++first[u + 1];
-    }
-    for (size_t u = 0; u < units; ++u) first[u + 1] += first[u];
-  };
-  listed(readers_, first_reader_);
-  for (auto& [u, v] : edges) std::swap(u, v);
-  listed(sources_, first_source_);
+UnitGraph::Lists UnitGraph::lists(size_t units, std::vector<std::pair<UnitId, UnitId>> pairs) {
+  Lists made;
+  std::sort(pairs.begin(), pairs.end());
+  made.first.assign(units + 1, 0);
+  for (const auto& [u, v] : pairs) {
+    made.of.push_back(v);
+    ++made.first[u + 1];
+  }
+  for (size_t u = 0; u < units; ++u) made.first[u + 1] += made.first[u];
+  return made;
+}
+
+UnitGraph::UnitGraph(const std::vector<UnitEdge>& edges, std::vector<char> leaves)
+    : leaves_(std::move(leaves)), words_((leaves_.size() + 63) / 64) {
+  size_t units = leaves_.size();
+  std::vector<std::pair<UnitId, UnitId>> down, up, either;
+  for (const UnitEdge& edge : edges) {
+    down.push_back({edge.from, edge.to});
+    up.push_back({edge.to, edge.from});
+    if (!edge.data) continue;
+    either.push_back(down.back());
+    either.push_back(up.back());
+  }
+  readers_ = lists(units, std::move(down));
+  sources_ = lists(units, std::move(up));
+  neighbours_ = lists(units, std::move(either));
 
   after_.assign(units * words_, 0);
   before_.assign(units * words_, 0);

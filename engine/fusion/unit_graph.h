@@ -1,5 +1,6 @@
 // Who reads from whom among the units of a graph: what fusion searches over. Units are numbered in execution order, so
-// every reader has a higher number than what it reads from.
+// every reader has a higher number than what it reads from. Views are no part of it: what is read through them counts
+// as read itself.
 #pragma once
 
 #include <cstdint>
@@ -8,18 +9,21 @@
 #include <vector>
 
 #include "engine/ir/graph.h"
+#include "engine/workload/work.h"
 
 namespace monet {
 
 class UnitGraph {
  public:
-  explicit UnitGraph(const Graph& graph);
-  // `edges`: (read from, reader), in any order, equal ones once or more. `leaves[u]`: u makes an output of the graph.
-  UnitGraph(size_t units, std::vector<std::pair<UnitId, UnitId>> edges, std::vector<char> leaves);
+  UnitGraph(const Graph& graph, const std::vector<Work>& works);
+  // `edges`: sorted, each pair once. `leaves[u]`: u makes an output of the graph.
+  UnitGraph(const std::vector<UnitEdge>& edges, std::vector<char> leaves);
 
   size_t size() const { return leaves_.size(); }
-  std::span<const UnitId> readers(UnitId u) const { return list(readers_, first_reader_, u); }
-  std::span<const UnitId> sources(UnitId u) const { return list(sources_, first_source_, u); }
+  std::span<const UnitId> readers(UnitId u) const { return list(readers_, u); }
+  std::span<const UnitId> sources(UnitId u) const { return list(sources_, u); }
+  // Those of both that more than a scalar passes to or from: what gives a reason to run together.
+  std::span<const UnitId> neighbours(UnitId u) const { return list(neighbours_, u); }
 
   // `set`: ascending. No unit outside is on a way from one of the set to another: a group of them waits for nobody who
   // waits for it.
@@ -28,12 +32,16 @@ class UnitGraph {
   bool leaves(UnitId u, std::span<const UnitId> set) const;
 
  private:
-  static std::span<const UnitId> list(const std::vector<UnitId>& of, const std::vector<int32_t>& first, UnitId u) {
-    return {of.data() + first[u], of.data() + first[u + 1]};
+  struct Lists {
+    std::vector<UnitId> of;      // of unit 0, of unit 1, ..., each ascending
+    std::vector<int32_t> first;  // by unit, and the end
+  };
+  static Lists lists(size_t units, std::vector<std::pair<UnitId, UnitId>> pairs);
+  static std::span<const UnitId> list(const Lists& lists, UnitId u) {
+    return {lists.of.data() + lists.first[u], lists.of.data() + lists.first[u + 1]};
   }
 
-  std::vector<UnitId> readers_, sources_;  // of unit 0, of unit 1, ..., each ascending
-  std::vector<int32_t> first_reader_, first_source_;
+  Lists readers_, sources_, neighbours_;
   std::vector<char> leaves_;
   // Bit v of row u: v comes after (before) u on some way.
   size_t words_ = 0;

@@ -44,6 +44,7 @@ class LinkTimeline {
  public:
   explicit LinkTimeline(int64_t bandwidth) : bandwidth_(bandwidth) {}
   int64_t bandwidth() const { return bandwidth_; }
+  void clear() { steps_.assign(1, {0, 0}); }
   // The first time at or after `from` at which `need` (at most bandwidth()) is free for so long.
   int64_t earliest(int64_t from, int64_t duration, int64_t need) const;
   void take(int64_t start, int64_t duration, int64_t need);

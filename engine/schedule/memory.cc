@@ -206,7 +206,7 @@ std::vector<UnitId> execution_order(const Graph& graph, bool update_immediately)
     return order;
   }
   std::vector<std::vector<UnitId>> after(graph.units.size());  // updates that may run once the unit is done
-  std::vector<bool> delayed(graph.units.size(), false);
+  std::vector<bool> placed(graph.units.size(), false);
   std::vector<UnitId> last_reader(graph.tensors.size(), kNone);  // the optimizer's own reads left out
   for (const Node& node : graph.nodes)
     for (TensorId t : node.inputs)
@@ -214,20 +214,23 @@ std::vector<UnitId> execution_order(const Graph& graph, bool update_immediately)
   for (UnitId u = 0; u < static_cast<UnitId>(graph.units.size()); ++u) {
     if (graph.units[u].phase != Phase::optimizer) continue;
     UnitId latest = kNone;
+    bool waits = false;
     for (NodeId n : graph.units[u].nodes)
       for (TensorId t : graph.nodes[n].inputs)
         if (t != kNone && graph.tensors[t].producer != kNone) {
           UnitId producer = graph.nodes[graph.tensors[t].producer].unit;
-          if (producer != u) latest = std::max(latest, producer);
+          if (producer == u) continue;
+          waits = true;
+          if (std::find(order.begin(), order.end(), producer) == order.end()) latest = std::max(latest, producer);
         }
     // A parameter may still be read by units that come after its gradient is complete (input gradients, tied uses).
     if (graph.units[u].target != kNone) latest = std::max(latest, last_reader[graph.units[u].target]);
-    if (latest == kNone) continue;
-    after[latest].push_back(u);
-    delayed[u] = true;
+    if (!waits) order.push_back(u);  // scalars of the step: first of all
+    if (!waits || latest != kNone) placed[u] = true;
+    if (waits && latest != kNone) after[latest].push_back(u);
   }
   for (UnitId u = 0; u < static_cast<UnitId>(graph.units.size()); ++u) {
-    if (!delayed[u]) order.push_back(u);
+    if (!placed[u]) order.push_back(u);
     order.insert(order.end(), after[u].begin(), after[u].end());
   }
   return order;

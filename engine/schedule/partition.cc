@@ -6,7 +6,6 @@
 #include <optional>
 
 #include "engine/ir/fields.h"
-#include "engine/workload/work.h"
 
 namespace monet {
 
@@ -100,21 +99,20 @@ Partition parse_partition(const std::string& text, const Graph& graph) {
   return partition;
 }
 
-std::vector<size_t> group_order(const Graph& graph, const Partition& partition) {
-  std::vector<size_t> group_of(graph.units.size(), 0);
+std::vector<size_t> group_order(const Graph& graph, const std::vector<UnitEdge>& edges, const Partition& partition) {
+  constexpr size_t kOutside = static_cast<size_t>(-1);
+  std::vector<size_t> group_of(graph.units.size(), kOutside);
   for (size_t g = 0; g < partition.groups.size(); ++g)
     for (UnitId u : partition.groups[g].units) group_of[u] = g;
   size_t n = partition.groups.size();
   std::vector<std::vector<size_t>> readers(n);
   std::vector<int> waits(n, 0);
-  for (const Node& node : graph.nodes)
-    for (TensorId t : node.inputs) {
-      if (t == kNone || graph.tensors[t].producer == kNone) continue;
-      size_t from = group_of[graph.nodes[graph.tensors[t].producer].unit], to = group_of[node.unit];
-      if (from == to) continue;
-      readers[from].push_back(to);
-      ++waits[to];
-    }
+  for (const UnitEdge& edge : edges) {
+    size_t from = group_of[edge.from], to = group_of[edge.to];
+    if (from == to || from == kOutside || to == kOutside) continue;
+    readers[from].push_back(to);
+    ++waits[to];
+  }
   // The first group that waits for none, each time: a heap on the index.
   std::vector<size_t> ready, order;
   auto later = [](size_t a, size_t b) { return a > b; };

@@ -16,13 +16,30 @@ constexpr int64_t kPartialBits = 32;
 
 bool pools(const Unit& unit) { return unit.op.find("Pool") != std::string::npos; }
 
-// Share of the axis that the largest of so many slices takes.
-double share(const AxisUse& use, int64_t size, int64_t parts) {
-  if (use.axis == kNone || use.size == 0) return 1;
-  return static_cast<double>(use.range(slice(size, parts, 0)).size()) / static_cast<double>(use.size);
+// The largest divisor of n that is at most `limit`.
+int64_t largest_divisor(int64_t n, int64_t limit) {
+  if (n <= limit) return n;
+  int64_t largest = 1;
+  for (int64_t d = 1; d * d <= n; ++d)
+    if (n % d == 0)
+      for (int64_t either : {d, n / d})
+        if (either <= limit) largest = std::max(largest, either);
+  return largest;
 }
 
 }  // namespace
+
+double Placement::share(const UnitParts& unit, int64_t parts, const std::vector<AxisUse> SliceAxis::*uses,
+                        size_t i) const {
+  auto of = [&](int axis, int64_t slices) {
+    if (axis == kNone) return 1.0;
+    const SliceAxis& sliced = unit.axes[static_cast<size_t>(axis)];
+    const AxisUse& use = (sliced.*uses)[i];
+    if (use.axis == kNone || use.size == 0) return 1.0;
+    return static_cast<double>(use.range(slice(sliced.size, slices, 0)).size()) / static_cast<double>(use.size);
+  };
+  return split == tiled ? of(split, parts * tiles) : of(split, parts) * of(tiled, tiles);
+}
 
 // Where the tensor that a unit made is while units are placed.
 struct Planner::Held {
@@ -88,9 +105,63 @@ Planner::Planner(const Graph& graph, const std::vector<Work>& works, const Accel
     }
     parts_.push_back(std::move(parts));
   }
-  first_reader_.assign(graph.tensors.size(), kNone);
-  for (size_t u = graph.units.size(); u-- > 0;)
-    for (TensorId t : works[u].reads) first_reader_[t] = static_cast<UnitId>(u);
+  edges_ = unit_edges(graph, works);
+  maker_.assign(graph.tensors.size(), kNone);
+  readers_.resize(graph.tensors.size());
+  is_output_.assign(graph.tensors.size(), 0);
+  saved_.assign(graph.tensors.size(), 0);
+  for (size_t u = 0; u < graph.units.size(); ++u) {
+    if (works[u].view) continue;
+    for (TensorId t : works[u].writes) maker_[t] = static_cast<UnitId>(u);
+    for (TensorId t : works[u].reads) readers_[t].push_back(static_cast<UnitId>(u));
+  }
+  for (TensorId t : graph.outputs) is_output_[storage_[t]] = 1;
+  for (size_t t = 0; t < saved_.size(); ++t)
+    saved_[t] = maker_[t] != kNone && graph.units[maker_[t]].phase == Phase::forward &&
+                std::any_of(readers_[t].begin(), readers_[t].end(),
+                            [&](UnitId u) { return graph.units[u].phase == Phase::backward; });
+  for (TensorId t : graph.inputs)
+    if (graph.tensors[t].kind == TensorKind::state) state_bits_ += elements(graph.tensors[t].shape) * element_bits_[t];
+}
+
+int Planner::region(TensorId t) const {
+  switch (category_of(graph_, graph_.tensors[t])) {
+    case MemoryCategory::parameters:
+    case MemoryCategory::buffers:
+      return static_cast<int>(MemoryRegion::Holds::parameters);
+    case MemoryCategory::gradients:
+      return static_cast<int>(MemoryRegion::Holds::gradients);
+    default:
+      return saved_[t] ? static_cast<int>(MemoryRegion::Holds::checkpoints) : Stores::kNoRegion;
+  }
+}
+
+// A unit alone, when what crosses groups goes off the chip, has nothing to keep.
+bool Planner::streams(const FusedGroup& group) const {
+  return options_.write_back &&
+         std::count_if(group.units.begin(), group.units.end(), [&](UnitId u) { return !works_[u].view; }) == 1;
+}
+
+void Planner::hold(std::vector<Held>& held, UnitId u, const Placement& placement) const {
+  for (size_t i = 0; i < works_[u].writes.size(); ++i) {
+    Held& at = held[works_[u].writes[i]];
+    at = {&placement, {}, 1};
+    if (placement.split == kNone) continue;
+    const SliceAxis& axis = parts_[u].axes[placement.split];
+    at.split = axis.writes[i];
+    at.positions = axis.size;
+  }
+}
+
+std::vector<Placement> Planner::placed(const FusedGroup& group) {
+  std::vector<Held> held(graph_.tensors.size());
+  std::vector<Placement> placements(group.units.size());
+  for (size_t i = 0; i < group.units.size(); ++i) {
+    if (works_[group.units[i]].view) continue;
+    placements[i] = place(group.units[i], group, streams(group), held);
+    hold(held, group.units[i], placements[i]);
+  }
+  return placements;
 }
 
 const TileCost& Planner::tile_cost(UnitId id, int32_t core, const Placement& placement, int64_t parts, bool stream) {
@@ -120,18 +191,13 @@ const TileCost& Planner::tile_cost(UnitId id, int32_t core, const Placement& pla
   } else if (options_.as_stream) {
     cost.all_stream = true;  // free
   } else {
-    auto share_of = [&](const std::vector<AxisUse> SliceAxis::*uses, size_t i) {
-      if (split && split == tiled) return share((split->*uses)[i], split->size, parts * placement.tiles);
-      return (split ? share((split->*uses)[i], split->size, parts) : 1.0) *
-             (tiled ? share((tiled->*uses)[i], tiled->size, placement.tiles) : 1.0);
-    };
     TileCosts::Moved held, streamed;
     for (size_t i = 0; i < own.read_bits.size(); ++i)
       (own.read_streams[i] ? streamed : held).read_bits +=
-          share_of(&SliceAxis::reads, i) * static_cast<double>(own.read_bits[i]);
+          placement.share(own, parts, &SliceAxis::reads, i) * static_cast<double>(own.read_bits[i]);
     for (size_t i = 0; i < own.written_bits.size(); ++i)
       (own.write_streams[i] ? streamed : held).written_bits +=
-          share_of(&SliceAxis::writes, i) * static_cast<double>(own.written_bits[i]);
+          placement.share(own, parts, &SliceAxis::writes, i) * static_cast<double>(own.written_bits[i]);
     // A sum of gradients is read, added to and written where it lies; the new part comes from the array that made it.
     const Unit& unit = graph_.units[id];
     if (options_.accumulate_in_place && unit.role == Role::accumulate && !works_[id].reads.empty() &&
@@ -168,11 +234,14 @@ Placement Planner::place(UnitId id, const FusedGroup& group, bool stream, const 
   int64_t tiles = group.tiles;
   LayerMapping fixed = mapping_.of(called, unit.op);
   auto axis_of_kind = [&](SliceAxis::Kind kind) {
-    for (size_t a = 0; a < own.axes.size(); ++a)
+    int found = kNone;
+    for (size_t a = 0; a < own.axes.size(); ++a) {
       // (Sums over an axis are not known before its last slice.)
-      if (own.axes[a].kind == kind && own.axes[a].size >= tiles && own.axes[a].exchanged == 0)
-        return static_cast<int>(a);
-    return kNone;
+      if (own.axes[a].kind != kind || own.axes[a].exchanged > 0) continue;
+      if (own.axes[a].size >= tiles) return static_cast<int>(a);
+      if (found == kNone) found = static_cast<int>(a);
+    }
+    return found;
   };
   auto axis_of_dim = [&](const std::string& dim) {
     for (size_t a = 0; a < own.axes.size(); ++a)
@@ -189,10 +258,9 @@ Placement Planner::place(UnitId id, const FusedGroup& group, bool stream, const 
     int tiled = unit.role == Role::weight_gradient ? axis_of_kind(SliceAxis::Kind::channels)
                 : unit.role == Role::update        ? axis_of_kind(SliceAxis::Kind::batch)
                                                    : axis_of_kind(group.axis);
-    if (tiled != kNone) {
-      best.tiled = tiled;
-      best.tiles = tiles;
-    }
+    // As many as a smaller axis has room for, so that its tiles still end where those of others do.
+    if (tiled != kNone) best.tiles = largest_divisor(tiles, own.axes[tiled].size);
+    if (best.tiles > 1) best.tiled = tiled;
   }
 
   std::vector<const std::vector<int32_t>*> sets;
@@ -260,8 +328,8 @@ Placement Planner::place(UnitId id, const FusedGroup& group, bool stream, const 
     }
     // What it makes moves once more where its first reader cannot be cut the same way.
     for (size_t i = 0; i < work.writes.size() && candidate.split != kNone && !stream; ++i) {
-      UnitId reader = first_reader_[work.writes[i]];
-      if (reader == kNone) continue;
+      if (readers_[work.writes[i]].empty()) continue;
+      UnitId reader = readers_[work.writes[i]].front();
       const std::vector<TensorId>& reads = works_[reader].reads;
       auto r = static_cast<size_t>(std::find(reads.begin(), reads.end(), work.writes[i]) - reads.begin());
       int axis = own.axes[candidate.split].writes[i].axis;
@@ -343,12 +411,18 @@ struct Planner::Build {
 
 Program Planner::program(const Partition& partition, const std::function<void(double done)>& progress) {
   Program program;
-  std::vector<size_t> order = group_order(graph_, partition);
+  std::vector<size_t> order = group_order(graph_, edges_, partition);
   size_t n = graph_.tensors.size();
-  std::vector<int32_t> group_of(graph_.units.size(), 0);
+  std::vector<int32_t> group_of(graph_.units.size(), kNone);
+  std::vector<UnitId> units;  // that run, in execution order
   for (size_t g = 0; g < partition.groups.size(); ++g)
-    for (UnitId u : partition.groups[g].units) group_of[u] = static_cast<int32_t>(g);
-  auto streams = [&](const FusedGroup& group) { return options_.write_back && group.units.size() == 1; };
+    for (UnitId u : partition.groups[g].units) {
+      group_of[u] = static_cast<int32_t>(g);
+      if (!works_[u].view) units.push_back(u);
+    }
+  std::sort(units.begin(), units.end());
+  std::vector<char> streaming;  // by group
+  for (const FusedGroup& group : partition.groups) streaming.push_back(streams(group));
 
   // Where everything runs.
   program.placements.resize(graph_.units.size());
@@ -358,19 +432,13 @@ Program Planner::program(const Partition& partition, const std::function<void(do
   size_t placed = 0;
   for (size_t g : order) {
     const FusedGroup& group = partition.groups[g];
+    if (options_.write_back && !options_.as_stream) std::fill(held.begin(), held.end(), Held{});  // nothing stays
     for (UnitId u : group.units) {
       if (progress) progress(static_cast<double>(placed++) / static_cast<double>(graph_.units.size()));
       if (works_[u].view) continue;
       try {
-        Placement& placement = program.placements[u] = place(u, group, streams(group), held);
-        for (size_t i = 0; i < works_[u].writes.size(); ++i) {
-          Held& at = held[works_[u].writes[i]];
-          at = {&placement, {}, 1};
-          if (placement.split == kNone) continue;
-          const SliceAxis& axis = parts_[u].axes[placement.split];
-          at.split = axis.writes[i];
-          at.positions = axis.size;
-        }
+        program.placements[u] = place(u, group, streaming[g], held);
+        hold(held, u, program.placements[u]);
       } catch (const Refusal& refusal) {
         if (refusal.problems().front().code == "no-mapping") {
           unmapped.push_back(u);
@@ -383,7 +451,7 @@ Program Planner::program(const Partition& partition, const std::function<void(do
   if (!unmapped.empty()) {  // of what is mostly one reason, one line
     UnitId u = unmapped.front();
     size_t core = static_cast<size_t>(arrays_.empty() ? 0 : arrays_.front().front());
-    Diagnostic why = costs_.unmapped(*parts_[u].layer, core, streams(partition.groups[group_of[u]]));
+    Diagnostic why = costs_.unmapped(*parts_[u].layer, core, streaming[group_of[u]]);
     if (unmapped.size() > 1)
       why.message = std::to_string(unmapped.size()) + " layers cannot run; the first of them, " + why.message;
     problems.push_back(std::move(why));
@@ -413,24 +481,10 @@ Program Planner::program(const Partition& partition, const std::function<void(do
     }
   };
   for (bool reads : {false, true})
-    for (UnitId u = 0; u < static_cast<UnitId>(graph_.units.size()); ++u)
-      if (!works_[u].view) cut_by(u, reads);
+    for (UnitId u : units) cut_by(u, reads);
 
-  std::vector<char> is_output(n, 0);
-  for (TensorId t : graph_.outputs) is_output[storage_[t]] = 1;
-  std::vector<UnitId> maker(n, kNone);
-  for (UnitId u = 0; u < static_cast<UnitId>(graph_.units.size()); ++u)
-    if (!works_[u].view)
-      for (TensorId t : works_[u].writes) maker[t] = u;
-  std::vector<char> saved(n, 0);  // made forward, read backward
-  for (UnitId u = 0; u < static_cast<UnitId>(graph_.units.size()); ++u)
-    if (graph_.units[u].phase == Phase::backward)
-      for (TensorId t : works_[u].reads) saved[t] = maker[t] != kNone && graph_.units[maker[t]].phase == Phase::forward;
-  std::vector<char> crossing(n, 0);
-  for (UnitId u = 0; u < static_cast<UnitId>(graph_.units.size()); ++u)
-    for (TensorId t : works_[u].reads)
-      if (maker[t] != kNone && group_of[maker[t]] != group_of[u]) crossing[t] = 1;
-
+  // Made by a unit that runs here.
+  auto made_here = [&](TensorId t) { return maker_[t] != kNone && group_of[maker_[t]] != kNone; };
   auto pieces_of = [&](TensorId t) -> Build::Grid& {
     Build::Grid& grid = build.grids[t];
     if (grid.first >= 0) return grid;
@@ -439,16 +493,11 @@ Program Planner::program(const Partition& partition, const std::function<void(do
     Piece piece;
     piece.tensor = t;
     piece.category = category_of(graph_, tensor);
-    if (piece.category == MemoryCategory::parameters || piece.category == MemoryCategory::buffers) {
-      piece.region = static_cast<int>(MemoryRegion::Holds::parameters);
-    } else if (piece.category == MemoryCategory::gradients) {
-      piece.region = static_cast<int>(MemoryRegion::Holds::gradients);
-    } else if (saved[t]) {
-      piece.region = static_cast<int>(MemoryRegion::Holds::checkpoints);
-    }
-    piece.stored = maker[t] == kNone;
-    piece.output = is_output[t];
-    piece.crossing = crossing[t];
+    piece.region = region(t);
+    piece.stored = !made_here(t);
+    piece.output = is_output_[t];
+    piece.crossing = maker_[t] != kNone && std::any_of(readers_[t].begin(), readers_[t].end(),
+                                                       [&](UnitId u) { return group_of[u] != group_of[maker_[t]]; });
     piece.replaces =
         !piece.stored && tensor.of != kNone && piece.output && graph_.tensors[tensor.of].kind != TensorKind::computed;
     int64_t rest = elements(tensor.shape) * element_bits_[t];
@@ -527,9 +576,7 @@ Program Planner::program(const Partition& partition, const std::function<void(do
     }
   };
 
-  for (TensorId t : graph_.inputs)
-    if (graph_.tensors[t].kind == TensorKind::state)
-      program.state_bits += elements(graph_.tensors[t].shape) * element_bits_[t];
+  program.state_bits = state_bits_;
 
   std::vector<int32_t> need_at;  // by piece, of the step being made: its whole need
   // What passes between the units of a fused group has to stay on the chip.
@@ -540,15 +587,9 @@ Program Planner::program(const Partition& partition, const std::function<void(do
     const StoreInfo& store = stores_.all()[stores_.of(core, 0)];
     double bits = 0;
     auto add = [&](const std::vector<int64_t>& list, const std::vector<AxisUse> SliceAxis::*uses) {
-      for (size_t i = 0; i < list.size(); ++i) {
-        double part = static_cast<double>(list[i]);
-        auto cores = static_cast<int64_t>(placement.cores.size());
-        if (placement.split != kNone)
-          part *= share((own.axes[placement.split].*uses)[i], own.axes[placement.split].size, cores);
-        if (placement.tiled != kNone)
-          part *= share((own.axes[placement.tiled].*uses)[i], own.axes[placement.tiled].size, placement.tiles);
-        bits += part;
-      }
+      auto cores = static_cast<int64_t>(placement.cores.size());
+      for (size_t i = 0; i < list.size(); ++i)
+        bits += placement.share(own, cores, uses, i) * static_cast<double>(list[i]);
     };
     add(own.read_bits, &SliceAxis::reads);
     add(own.written_bits, &SliceAxis::writes);
@@ -565,7 +606,7 @@ Program Planner::program(const Partition& partition, const std::function<void(do
     const Placement& placement = program.placements[u];
     const UnitParts& own = parts_[u];
     const Work& work = works_[u];
-    bool stream = streams(partition.groups[group_of[u]]);
+    bool stream = streaming[group_of[u]];
     Step step;
     step.unit = u;
     step.slot = static_cast<int32_t>(slot);
@@ -594,7 +635,7 @@ Program Planner::program(const Partition& partition, const std::function<void(do
       TensorId t = work.reads[i];
       if (own.read_streams[i]) continue;  // it is off the chip, and stays there
       bool streamed = own.layer ? cost.streams[own.second[i] ? 1 : 0].streams : cost.all_stream;
-      if (streamed && maker[t] != kNone && group_of[maker[t]] == group_of[u] && !options_.as_stream) too_large(u);
+      if (streamed && made_here(t) && group_of[maker_[t]] == group_of[u] && !options_.as_stream) too_large(u);
       double selected = std::min(
           1.0, static_cast<double>(own.read_bits[i]) /
                    static_cast<double>(std::max<int64_t>(elements(graph_.tensors[t].shape) * element_bits_[t], 1)));
@@ -634,7 +675,7 @@ Program Planner::program(const Partition& partition, const std::function<void(do
     const Placement& placement = program.placements[u];
     for (size_t i = 0; i < works_[u].reads.size(); ++i) {
       TensorId t = works_[u].reads[i];
-      UnitId from = maker[t];
+      UnitId from = maker_[t];
       if (from == kNone || from == u || group_of[from] != group_of[u]) continue;
       const Placement& made = program.placements[from];
       int64_t wanted = made.tiles;

@@ -103,6 +103,8 @@ struct Placement {
   int split = kNone;           // the axis divided among them: index into UnitParts::axes
   int tiled = kNone;           // the axis divided over time
   int64_t tiles = 1;
+  // The share of its i-th read or write that the largest tile takes, with `parts` slices at a time.
+  double share(const UnitParts& unit, int64_t parts, const std::vector<AxisUse> SliceAxis::*uses, size_t i) const;
 };
 
 struct Program {
@@ -125,20 +127,31 @@ class Planner {
           const ScheduleOptions& options, CostCache& cache);
 
   // `progress`: told the share of units placed; may throw to end it. Throws Refusal "cyclic-groups", "no-mapping",
-  // "bad-mapping" with the problems of all units.
+  // "bad-mapping" with the problems of all units. Of a partition that leaves units out, only its groups are run: what
+  // others make is off the chip before it starts, and what others read counts as read by another group.
   Program program(const Partition& partition, const std::function<void(double done)>& progress = {});
+  // Where the units of a group run, in their order; views nowhere. Throws Refusal "no-core", "no-mapping".
+  std::vector<Placement> placed(const FusedGroup& group);
 
   const Graph& graph() const { return graph_; }
   const std::vector<Work>& works() const { return works_; }
   const Accelerator& accelerator() const { return accelerator_; }
+  const MappingFile& mapping() const { return mapping_; }
+  const std::vector<UnitEdge>& edges() const { return edges_; }
   const Interconnect& interconnect() const { return interconnect_; }
   const Stores& stores() const { return stores_; }
   const ScheduleOptions& options() const { return options_; }
   const UnitParts& parts(UnitId unit) const { return parts_[static_cast<size_t>(unit)]; }
+  int region(TensorId tensor) const;  // that it belongs into, or Stores::kNoRegion
+  const std::vector<UnitId>& readers(TensorId tensor) const { return readers_[static_cast<size_t>(tensor)]; }
+  UnitId maker(TensorId tensor) const { return maker_[static_cast<size_t>(tensor)]; }
+  bool is_output(TensorId tensor) const { return is_output_[static_cast<size_t>(tensor)]; }
 
  private:
   struct Held;
   struct Build;
+  bool streams(const FusedGroup& group) const;
+  void hold(std::vector<Held>& held, UnitId unit, const Placement& placement) const;
   const TileCost& tile_cost(UnitId unit, int32_t core, const Placement& placement, int64_t parts, bool stream);
   Placement place(UnitId unit, const FusedGroup& group, bool stream, const std::vector<Held>& held);
 
@@ -154,7 +167,12 @@ class Planner {
   std::vector<TensorId> storage_;
   std::vector<int64_t> element_bits_;  // by tensor
   std::vector<UnitParts> parts_;
-  std::vector<UnitId> first_reader_;                              // by tensor
+  std::vector<UnitEdge> edges_;
+  // By tensor: the unit that makes it; the units that read it; whether it is an output; made forward and read backward.
+  std::vector<UnitId> maker_;
+  std::vector<std::vector<UnitId>> readers_;
+  std::vector<char> is_output_, saved_;
+  int64_t state_bits_ = 0;
   std::vector<std::vector<int32_t>> arrays_, vectors_, poolers_;  // one list of cores each, if there are any
   std::unordered_map<uint64_t, size_t> known_;
   std::deque<TileCost> tile_costs_;

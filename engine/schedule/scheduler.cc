@@ -43,21 +43,43 @@ class Scheduler::Run {
     begin(program, keep_events);
     for (const Step& step : program.steps) run(step);
     finish();
+    units_clean_ = false;
     return std::move(result_);
+  }
+
+  Totals totals(const Program& program) {
+    begin(program, false);
+    units_clean_ = false;
+    for (const Step& step : program.steps) run(step);
+    Totals all{last_, 0, result_.read_bits + result_.written_bits};
+    for (const Step& step : program.steps) {
+      UnitRun& unit = result_.units[step.unit];
+      all.energy += total(unit.energy);
+      unit = {};
+    }
+    units_clean_ = true;
+    return all;
   }
 
  private:
   void begin(const Program& program, bool keep_events) {
     program_ = &program;
     keep_events_ = keep_events;
-    result_ = {};
-    result_.units.resize(planner_.graph().units.size());
+    if (units_clean_) {
+      result_.read_bits = result_.written_bits = 0;
+      result_.traffic.fill(0);
+    } else {
+      result_ = {};
+      result_.units.resize(planner_.graph().units.size());
+    }
     result_.core_busy.assign(accelerator_.cores.size(), 0);
     idle_.assign(accelerator_.cores.size(), 0);
-    store_.clear();
-    for (const StoreInfo& info : stores_.all()) store_.emplace_back(info.capacity);
-    links_.clear();
-    for (const Link& link : interconnect_.links()) links_.emplace_back(link.bandwidth);
+    if (store_.empty())
+      for (const StoreInfo& info : stores_.all()) store_.emplace_back(info.capacity);
+    for (Store& store : store_) store.clear();
+    if (links_.empty())
+      for (const Link& link : interconnect_.links()) links_.emplace_back(link.bandwidth);
+    for (LinkTimeline& link : links_) link.clear();
     result_.link_busy.assign(links_.size(), 0);
     copies_.assign(program.pieces.size() * n_, {});
     where_.assign(program.pieces.size() * words_, 0);
@@ -884,6 +906,7 @@ class Scheduler::Run {
   } first_;
 
   Schedule result_;
+  bool units_clean_ = false;  // result_.units is as begun
 };
 
 const char* name(EnergyTerm term) {
@@ -902,5 +925,6 @@ Scheduler::Scheduler(const Planner& planner) : run_(std::make_unique<Run>(planne
 Scheduler::~Scheduler() = default;
 
 Schedule Scheduler::schedule(const Program& program, bool keep_events) { return run_->take(program, keep_events); }
+Scheduler::Totals Scheduler::totals(const Program& program) { return run_->totals(program); }
 
 }  // namespace monet

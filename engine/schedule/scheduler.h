@@ -88,6 +88,14 @@ class Scheduler {
   // a fused group's tile and what it reads do not fit a memory, "offchip-full".
   Schedule schedule(const Program& program, bool keep_events = true);
 
+  // The same, of which only this is wanted: for searches, in less time than a schedule of a few units takes.
+  struct Totals {
+    int64_t latency = 0;  // cycles
+    double energy = 0;    // pJ
+    int64_t offchip_bits = 0;
+  };
+  Totals totals(const Program& program);
+
  private:
   class Run;
   std::unique_ptr<Run> run_;

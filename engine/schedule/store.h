@@ -10,6 +10,7 @@ class Store {
  public:
   explicit Store(int64_t capacity) : capacity_(capacity) {}
   int64_t capacity() const { return capacity_; }
+  void clear() { steps_.assign(1, {0, 0}); }
   // The first time at or after `from` from which on there is room for so many bits; -1 if what is held for ever leaves
   // none. Later holdings count from then on already, so that they stay valid.
   int64_t earliest(int64_t from, int64_t bits) const;

@@ -76,7 +76,7 @@ Graph forward_part(const Graph& training) {
 
 std::string optimizer_of(const Graph& training) {
   for (const Unit& unit : training.units)
-    if (unit.role == Role::update) return unit.op;
+    if (unit.role == Role::update && unit.target != kNone) return unit.op;
   return "";
 }
 

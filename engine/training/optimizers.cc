@@ -2,6 +2,7 @@
 
 #include <map>
 #include <numeric>
+#include <set>
 
 namespace monet {
 
@@ -20,6 +21,8 @@ TensorId replace(Builder& b, TensorId next, TensorId old, const std::string& suf
   graph.tensors[next].name = graph.tensors[parameter].name + "_" + suffix;
   return next;
 }
+
+constexpr double kAdamBeta1 = 0.9, kAdamBeta2 = 0.999, kAdamEpsilon = 1e-8;
 
 class Updates {
  public:
@@ -44,6 +47,16 @@ class Updates {
     TensorId limit = b_.scalar(*options_.clip_norm, DType::float32);
     TensorId factor = b_.div(limit, b_.add(norm, b_.scalar(kEpsilon, DType::float32)));
     clip_ = b_.binary("Min", factor, b_.scalar(1, DType::float32));
+  }
+
+  // What the updates of all parameters of these types share: the learning rate, Adam's corrections for the step. A unit
+  // of its own, so that no update waits for another one.
+  void share_scalars(const std::set<DType>& types) {
+    b_.begin_unit({.op = "StepScalars", .role = Role::update, .phase = Phase::optimizer});
+    for (DType type : types) {
+      learning_rate(type);
+      if (options_.optimizer == Optimizer::adam || options_.optimizer == Optimizer::adamw) correct(type);
+    }
   }
 
   void update(TensorId parameter, TensorId gradient) {
@@ -88,14 +101,13 @@ class Updates {
   //   m' = b1 m + (1 - b1) g,  v' = b2 v + (1 - b2) g^2
   //   p' = p - lr / (1 - b1^t) * m' / (sqrt(v') / sqrt(1 - b2^t) + epsilon)
   void adam(TensorId parameter, TensorId gradient) {
-    constexpr double kBeta1 = 0.9, kBeta2 = 0.999, kEpsilon = 1e-8;
     DType type = b_.dtype(parameter);
-    const Correction& correction = adam_correction(type, kBeta1, kBeta2);
+    const Correction& correction = corrections_.at(type);
     TensorId first = state(parameter, "adam_m"), second = state(parameter, "adam_v");
-    TensorId m = keep(average(first, gradient, kBeta1), first, "adam_m_next");
-    TensorId v = keep(average(second, b_.mul(gradient, gradient), kBeta2), second, "adam_v_next");
+    TensorId m = keep(average(first, gradient, kAdamBeta1), first, "adam_m_next");
+    TensorId v = keep(average(second, b_.mul(gradient, gradient), kAdamBeta2), second, "adam_v_next");
     TensorId root = b_.div(b_.unary("Sqrt", v), correction.second);
-    TensorId direction = b_.div(m, b_.add(root, b_.scalar(kEpsilon, type)));
+    TensorId direction = b_.div(m, b_.add(root, b_.scalar(kAdamEpsilon, type)));
     descend(options_.optimizer == Optimizer::adamw ? decayed(parameter) : parameter, b_.mul(direction, correction.rate),
             parameter);
   }
@@ -152,17 +164,12 @@ class Updates {
     TensorId second = kNone;  // sqrt(1 - b2^t)
   };
 
-  // The same for all parameters of a type: computed once, by scalar nodes in the first one's unit.
-  const Correction& adam_correction(DType type, double beta1, double beta2) {
-    auto [at, added] = corrections_.try_emplace(type);
-    if (added) {
-      if (step_ == kNone) {
-        step_ = b_.add_tensor({.name = "step", .dtype = DType::int64, .shape = {}, .kind = TensorKind::scalar});
-      }
-      at->second.rate = b_.div(learning_rate(type), one_minus_power(beta1, type));
-      at->second.second = b_.unary("Sqrt", one_minus_power(beta2, type));
-    }
-    return at->second;
+  void correct(DType type) {
+    if (step_ == kNone)
+      step_ = b_.add_tensor({.name = "step", .dtype = DType::int64, .shape = {}, .kind = TensorKind::scalar});
+    Correction& correction = corrections_[type];
+    correction.rate = b_.div(learning_rate(type), one_minus_power(kAdamBeta1, type));
+    correction.second = b_.unary("Sqrt", one_minus_power(kAdamBeta2, type));
   }
 
   // 1 - beta^t in double precision: near t = 1 float32 would lose digits to the subtraction.
@@ -222,6 +229,9 @@ TensorId add_to_sum(Builder& b, TensorId parameter, TensorId gradient) {
 std::vector<TensorId> add_updates(Builder& b, const TrainingOptions& options, const std::vector<TensorId>& parameters,
                                   const std::vector<TensorId>& gradients) {
   Updates updates(b, options);
+  std::set<DType> types;
+  for (TensorId parameter : parameters) types.insert(b.dtype(parameter));
+  updates.share_scalars(types);
   if (options.clip_norm) updates.clip(gradients);
   for (size_t i = 0; i < parameters.size(); ++i) {
     b.begin_unit({.op = display_name(options.optimizer),

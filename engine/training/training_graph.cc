@@ -156,7 +156,7 @@ void name_tensors(Graph& graph, size_t forward_tensors, TensorId loss, const std
       const Node& node = graph.nodes[tensor.producer];
       const Unit& unit = graph.units[node.unit];
       std::string place = unit.target != kNone && unit.origin == kNone ? graph.tensors[unit.target].name + "_update"
-                          : node.phase == Phase::optimizer             ? "clip"
+                          : node.phase == Phase::optimizer             ? unit.op
                           : node.origin == kNone                       ? "loss"
                                                                        : label(graph, node.origin) + "_gradient";
       once(t, place + "/" + node.op);

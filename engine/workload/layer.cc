@@ -227,4 +227,15 @@ std::optional<Layer> layer_of(const Graph& graph, const Unit& unit, const Precis
   return layer;
 }
 
+static ContentKey& operator<<(ContentKey& key, const Loop& loop) { return key << loop.dim << loop.size; }
+static ContentKey& operator<<(ContentKey& key, const WindowedAxis& axis) {
+  return key << axis.point << axis.tap << axis.stride << axis.dilation << axis.size;
+}
+static ContentKey& operator<<(ContentKey& key, const LayerOperand& operand) {
+  return key << operand.name << operand.loops << operand.windows << operand.bits;
+}
+ContentKey& operator<<(ContentKey& key, const Layer& layer) {
+  return key << layer.loops << layer.operands << layer.partial_bits;
+}
+
 }  // namespace monet

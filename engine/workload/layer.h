@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/ir/content_key.h"
 #include "engine/ir/diagnostic.h"
 #include "engine/ir/graph.h"
 #include "engine/training/precision.h"
@@ -65,6 +66,9 @@ int64_t touched_elements(const Layer& layer, const LayerOperand& operand);
 // The largest of so many parts of the layer when one loop is divided; as it is without that loop. Parts of a window's
 // points overlap in what they read.
 Layer sliced(Layer layer, const std::string& dim, int64_t parts);
+
+// All that a layer's cost depends on: not its name, nor what it was in a graph.
+ContentKey& operator<<(ContentKey& key, const Layer& layer);
 
 // What ZigZag and Stream assume of every ONNX model: operands of 8 bits, hence partial sums of 16.
 Precision datapath_precision();

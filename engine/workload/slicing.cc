@@ -306,7 +306,10 @@ void Slicer::other() {
   TensorId made = largest(work.writes);
   const std::string& op = unit.op;
   const Node* origin = unit.origin == kNone ? nullptr : &graph.nodes[unit.origin];
-  if (unit.role == Role::update) return elementwise({0}, shape(made));
+  if (unit.role == Role::update) {
+    if (unit.target != kNone) elementwise({0}, shape(made));  // scalars of the step run whole
+    return;
+  }
   if (unit.role == Role::accumulate || is_elementwise(op)) {
     // What is summed out (the gradient of a broadcast) is not among the tensor's axes, so it is not cut there.
     bool gradient = unit.role == Role::gradient && !work.reads.empty();

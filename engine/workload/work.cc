@@ -1,6 +1,7 @@
 #include "engine/workload/work.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 
@@ -119,6 +120,26 @@ std::vector<Work> works(const Graph& graph) {
     if (unit.phase != Phase::optimizer) result.back().times = graph.micro_batches;
   }
   return result;
+}
+
+std::vector<UnitEdge> unit_edges(const Graph& graph, const std::vector<Work>& works) {
+  std::vector<UnitId> maker(graph.tensors.size(), kNone);
+  for (size_t u = 0; u < works.size(); ++u)
+    for (TensorId t : works[u].writes) maker[t] = static_cast<UnitId>(u);
+  std::vector<UnitEdge> edges;
+  for (size_t u = 0; u < works.size(); ++u) {
+    if (works[u].view) continue;
+    for (TensorId t : works[u].reads)
+      if (maker[t] != kNone && maker[t] != static_cast<UnitId>(u))
+        edges.push_back({maker[t], static_cast<UnitId>(u), elements(graph.tensors[t].shape) > 1});
+  }
+  // Of a pair with several tensors the first in falling order is kept: one with data, if there is any.
+  std::sort(edges.begin(), edges.end(), std::greater<>());
+  edges.erase(std::unique(edges.begin(), edges.end(),
+                          [](const UnitEdge& a, const UnitEdge& b) { return a.from == b.from && a.to == b.to; }),
+              edges.end());
+  std::reverse(edges.begin(), edges.end());
+  return edges;
 }
 
 }  // namespace monet

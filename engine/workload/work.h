@@ -3,6 +3,7 @@
 // ZigZag, arXiv 2007.11360); everything else gets a count of vector operations.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -56,5 +57,13 @@ struct Work {
 };
 Work work(const Graph& graph, const Unit& unit);
 std::vector<Work> works(const Graph& graph);  // of every unit, parallel to graph.units; one pass over the graph
+
+// A unit reads what another makes, views resolved.
+struct UnitEdge {
+  UnitId from = kNone, to = kNone;
+  bool data = false;  // more than a scalar passes
+  auto operator<=>(const UnitEdge&) const = default;
+};
+std::vector<UnitEdge> unit_edges(const Graph& graph, const std::vector<Work>& works);  // sorted, each pair once
 
 }  // namespace monet

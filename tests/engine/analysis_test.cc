@@ -140,6 +140,14 @@ TEST(Session, ImmediateUpdatesNeedLessAndAccumulationMore) {
   int64_t end = peak("{}"), immediate = peak(R"({"update":"immediate"})"), sums = peak(R"({"micro_batches":2})");
   EXPECT_LT(immediate, end);
   EXPECT_GT(sums, end);
+  // Adam's corrections are scalars of their own: no update waits for that of another parameter.
+  for (const char* optimizer : {"adam", "adamw", "lion"}) {
+    std::string with =
+        std::string(R"({"optimizer":")") + optimizer +
+        ""
+        ";
+        EXPECT_EQ(peak((with + "}").c_str()) - peak((with + R"(,"update":"immediate"})").c_str()), end - immediate);
+  }
 }
 
 // The interpolated search against analysing with each batch.

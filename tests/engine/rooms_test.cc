@@ -1,5 +1,5 @@
-// The house stands as DESIGN section 2 draws it: data flows down the list of rooms, includes point up it, and only
-// onnx/ knows ONNX.
+// The house stands as DESIGN section 2 draws it (and solver/, see engine/README.md): data flows down the list of rooms,
+// includes point up it, only onnx/ knows ONNX and only solver/ knows HiGHS.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,8 +13,8 @@
 namespace monet {
 namespace {
 
-const std::vector<std::string> kRooms = {"ir",     "onnx",   "training", "workload", "hardware", "cost", "schedule",
-                                         "fusion", "search", "scale",    "report",   "analysis", "cli"};
+const std::vector<std::string> kRooms = {"ir",     "onnx",   "training", "workload", "hardware", "cost",     "schedule",
+                                         "solver", "fusion", "search",   "scale",    "report",   "analysis", "cli"};
 
 size_t place(const std::string& room) { return std::find(kRooms.begin(), kRooms.end(), room) - kRooms.begin(); }
 
@@ -62,6 +62,18 @@ TEST(Rooms, IncludesPointUpTheList) {
     if (target.empty()) continue;
     EXPECT_LE(place(target), place(include.room)) << include.file << " includes " << include.target;
   }
+}
+
+TEST(Rooms, OnlyTheSolverSeesHighs) {
+  std::vector<Include> includes = engine_includes();
+  if (includes.empty()) GTEST_SKIP() << "sources cannot be read at " << MONET_SOURCE_DIR;
+  bool seen = false;
+  for (const Include& include : includes) {
+    bool foreign = include.target == "Highs.h" || include.target.rfind("lp_data/", 0) == 0;
+    seen = seen || foreign;
+    EXPECT_TRUE(!foreign || include.room == "solver") << include.file << " includes " << include.target;
+  }
+  EXPECT_TRUE(seen);
 }
 
 TEST(Rooms, OnlyOnnxSeesOnnx) {
