@@ -1,29 +1,11 @@
 #include "engine/fusion/candidates.h"
 
 #include <algorithm>
-#include <string_view>
 #include <unordered_set>
 
+#include "engine/workload/operations.h"
+
 namespace monet {
-namespace {
-
-bool is_activation(std::string_view op) {
-  static constexpr std::string_view kActivations[] = {
-      "Celu",  "Clip", "Elu",  "Gelu",    "HardSigmoid", "HardSwish", "LeakyRelu", "LogSoftmax", "Mish",
-      "PRelu", "Relu", "Selu", "Sigmoid", "Softmax",     "Softplus",  "Softsign",  "Tanh",       "ThresholdedRelu"};
-  return std::find(std::begin(kActivations), std::end(kActivations), op) != std::end(kActivations);
-}
-
-struct Hash {
-  size_t operator()(const std::vector<UnitId>& set) const {
-    uint64_t hash = 1469598103934665603u;  // FNV-1a, over whole numbers
-    for (UnitId u : set) hash = (hash ^ static_cast<uint64_t>(u)) * 1099511628211u;
-    return static_cast<size_t>(hash ^ hash >> 32);
-  }
-};
-
-}  // namespace
-
 std::vector<UnitTraits> unit_traits(const Graph& graph) {
   std::vector<UnitTraits> traits;
   for (const Unit& unit : graph.units) {
@@ -49,23 +31,31 @@ FusionRules one_contraction_rules() {
 }
 
 const char* name(Limit limit) {
+  constexpr const char* kNames[] = {"none",        "units",  "convolutions", "products", "updates",
+                                    "activations", "convex", "outputs",      "memory"};
+  return kNames[static_cast<size_t>(limit)];
+}
+
+std::string explain(Limit limit, const FusionRules& rules) {
   switch (limit) {
     case Limit::none:
-      return "none";
+      return "the rules allow it";
     case Limit::units:
-      return "units";
+      return "it would have more than " + std::to_string(rules.most_units) + " units";
     case Limit::convolutions:
-      return "convolutions";
+      return "it would have more than " + std::to_string(rules.most_convolutions) + " convolutions";
     case Limit::products:
-      return "products";
+      return "it would have more than " + std::to_string(rules.most_products) + " matrix products";
     case Limit::updates:
-      return "updates";
+      return "an optimizer's update would run with a weight's gradient";
     case Limit::activations:
-      return "activations";
+      return "an activation would run with the matrix product that it reads";
     case Limit::convex:
-      return "convex";
+      return "a unit outside would have to run in between";
     case Limit::outputs:
-      return "outputs";
+      return "more than one of its units would be read outside";
+    case Limit::memory:
+      return "its tiles, weights and intermediates do not fit a core's memory";
   }
   return "";
 }
@@ -106,7 +96,7 @@ CandidateSearch::Found CandidateSearch::find() const {
   std::vector<std::vector<UnitId>> level, next;
   for (UnitId u = 0; u < static_cast<UnitId>(graph_.size()); ++u) level.push_back({u});
   found.sets = level;
-  std::unordered_set<std::vector<UnitId>, Hash> seen;
+  std::unordered_set<std::vector<UnitId>, UnitSetHash> seen;
   std::vector<UnitId> grown;
   while (!level.empty()) {
     found.grown += level.size();

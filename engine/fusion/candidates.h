@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "engine/fusion/unit_graph.h"
@@ -36,8 +37,19 @@ struct FusionRules {
 FusionRules one_contraction_rules();
 
 // Why a set is no candidate.
-enum class Limit : uint8_t { none, units, convolutions, products, updates, activations, convex, outputs };
+enum class Limit : uint8_t {
+  none,
+  units,
+  convolutions,
+  products,
+  updates,
+  activations,
+  convex,
+  outputs,
+  memory,  // however it is cut into tiles (group_cost.h)
+};
 const char* name(Limit limit);
+std::string explain(Limit limit, const FusionRules& rules);  // a sentence
 
 class CandidateSearch {
  public:

@@ -80,4 +80,20 @@ bool UnitGraph::leaves(UnitId u, std::span<const UnitId> set) const {
          std::any_of(to.begin(), to.end(), [&](UnitId reader) { return !has(set, reader); });
 }
 
+std::vector<UnitGraph::GroupEdge> UnitGraph::group_edges(const std::vector<int32_t>& group_of) const {
+  std::vector<GroupEdge> edges;
+  for (UnitId u = 0; u < static_cast<UnitId>(size()); ++u)
+    for (UnitId v : readers(u))
+      if (group_of[u] != kNone && group_of[v] != kNone && group_of[u] != group_of[v])
+        edges.push_back({group_of[u], group_of[v], u, v});
+  auto before = [](const GroupEdge& a, const GroupEdge& b) {
+    return std::pair{a.from, a.to} < std::pair{b.from, b.to};
+  };
+  std::stable_sort(edges.begin(), edges.end(), before);
+  edges.erase(std::unique(edges.begin(), edges.end(),
+                          [](const GroupEdge& a, const GroupEdge& b) { return a.from == b.from && a.to == b.to; }),
+              edges.end());
+  return edges;
+}
+
 }  // namespace monet

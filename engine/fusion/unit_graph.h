@@ -13,6 +13,14 @@
 
 namespace monet {
 
+struct UnitSetHash {
+  size_t operator()(const std::vector<UnitId>& set) const {
+    uint64_t hash = 1469598103934665603u;  // FNV-1a, over whole numbers
+    for (UnitId u : set) hash = (hash ^ static_cast<uint64_t>(u)) * 1099511628211u;
+    return static_cast<size_t>(hash ^ hash >> 32);
+  }
+};
+
 class UnitGraph {
  public:
   UnitGraph(const Graph& graph, const std::vector<Work>& works);
@@ -30,6 +38,13 @@ class UnitGraph {
   bool convex(std::span<const UnitId> set) const;
   // Whether what u makes is used outside the set: by another unit, as an output of the graph, or by nobody at all.
   bool leaves(UnitId u, std::span<const UnitId> set) const;
+  // Units of group a that are read by units of group b, with these, one for each pair of groups: `group_of` by unit,
+  // kNone for units in no group.
+  struct GroupEdge {
+    int32_t from, to;      // groups
+    UnitId unit, reader;   // an edge between them
+  };
+  std::vector<GroupEdge> group_edges(const std::vector<int32_t>& group_of) const;
 
  private:
   struct Lists {

@@ -458,15 +458,25 @@ Program Planner::program(const Partition& partition, const std::function<void(do
   }
   if (!problems.empty()) throw Refusal(std::move(problems));
 
-  // How tensors are cut: by their producers, then by what reads them.
+  // How tensors are cut: by their producers, then by what reads them. Where nothing stays on the chip after a group, each
+  // group has its own cuts of what no unit makes (parameters): grids beyond the n-th, by (group, tensor).
   Build build;
   build.grids.resize(n);
+  std::unordered_map<uint64_t, size_t> own_grids;
+  auto grid_of = [&](TensorId t, UnitId u) {
+    auto index = static_cast<size_t>(t);
+    if (!options_.write_back || options_.as_stream || maker_[t] != kNone) return index;
+    uint64_t key = static_cast<uint64_t>(group_of[u]) << 32 | static_cast<uint32_t>(t);
+    auto [at, fresh] = own_grids.emplace(key, build.grids.size());
+    if (fresh) build.grids.emplace_back();
+    return at->second;
+  };
   auto cut_by = [&](UnitId u, bool reads) {
     const Placement& placement = program.placements[u];
     const UnitParts& own = parts_[u];
     const std::vector<TensorId>& tensors = reads ? works_[u].reads : works_[u].writes;
     for (size_t i = 0; i < tensors.size(); ++i) {
-      Build::Grid& grid = build.grids[tensors[i]];
+      Build::Grid& grid = build.grids[grid_of(tensors[i], u)];
       auto add = [&](int axis, int64_t parts) {
         const SliceAxis& a = own.axes[axis];
         build.add(grid, (reads ? a.reads : a.writes)[i], a.size, parts, !reads);
@@ -485,8 +495,9 @@ Program Planner::program(const Partition& partition, const std::function<void(do
 
   // Made by a unit that runs here.
   auto made_here = [&](TensorId t) { return maker_[t] != kNone && group_of[maker_[t]] != kNone; };
-  auto pieces_of = [&](TensorId t) -> Build::Grid& {
-    Build::Grid& grid = build.grids[t];
+  std::vector<char> counted(n, 0);  // it has pieces already, of another group
+  auto pieces_of = [&](TensorId t, UnitId u) -> Build::Grid& {
+    Build::Grid& grid = build.grids[grid_of(t, u)];
     if (grid.first >= 0) return grid;
     grid.first = static_cast<int32_t>(program.pieces.size());
     const Tensor& tensor = graph_.tensors[t];
@@ -498,8 +509,10 @@ Program Planner::program(const Partition& partition, const std::function<void(do
     piece.output = is_output_[t];
     piece.crossing = maker_[t] != kNone && std::any_of(readers_[t].begin(), readers_[t].end(),
                                                        [&](UnitId u) { return group_of[u] != group_of[maker_[t]]; });
-    piece.replaces =
-        !piece.stored && tensor.of != kNone && piece.output && graph_.tensors[tensor.of].kind != TensorKind::computed;
+    bool updates = !piece.stored && tensor.of != kNone && piece.output &&
+                   graph_.tensors[tensor.of].kind != TensorKind::computed;
+    piece.has_place = updates || counted[t];
+    counted[t] = 1;
     int64_t rest = elements(tensor.shape) * element_bits_[t];
     for (const Build::Cut& cut : grid.cuts) rest /= std::max<int64_t>(cut.at.back(), 1);
     std::vector<size_t> at(grid.cuts.size(), 0);
@@ -524,10 +537,24 @@ Program Planner::program(const Partition& partition, const std::function<void(do
   std::vector<size_t> at;
   auto visit = [&](UnitId u, const std::vector<AxisUse> SliceAxis::*uses, size_t i, TensorId t, int64_t p, int64_t slot,
                    auto&& call) {
-    Build::Grid& grid = pieces_of(t);
+    Build::Grid& grid = pieces_of(t, u);
     const Placement& placement = program.placements[u];
     const UnitParts& own = parts_[u];
     extents.assign(grid.cuts.size(), {});
+    double uncut = 1;  // its share along axes that the tensor is not cut along
+    auto share_uncut = [&](int axis, int64_t parts) {
+      if (axis == kNone || options_.as_stream) return;
+      const SliceAxis& a = own.axes[axis];
+      const AxisUse& use = (a.*uses)[i];
+      if (use.axis == kNone || grid.cut(use.axis) || use.size == 0) return;
+      uncut *= static_cast<double>(use.range(slice(a.size, parts, 0)).size()) / static_cast<double>(use.size);
+    };
+    if (placement.split != kNone && placement.split == placement.tiled) {
+      share_uncut(placement.split, static_cast<int64_t>(placement.cores.size()) * placement.tiles);
+    } else {
+      share_uncut(placement.split, static_cast<int64_t>(placement.cores.size()));
+      share_uncut(placement.tiled, placement.tiles);
+    }
     for (size_t d = 0; d < grid.cuts.size(); ++d) {
       const Build::Cut& cut = grid.cuts[d];
       Range range{0, cut.at.back()};
@@ -555,7 +582,7 @@ Program Planner::program(const Partition& partition, const std::function<void(do
     for (size_t d = 0; d < at.size(); ++d) at[d] = extents[d].begin;
     while (true) {
       size_t index = 0;
-      double part = 1;
+      double part = uncut;
       for (size_t d = 0; d < at.size(); ++d) {
         const std::vector<int64_t>& cuts = grid.cuts[d].at;
         index = index * (cuts.size() - 1) + at[d];

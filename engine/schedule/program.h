@@ -45,7 +45,9 @@ struct Piece {
   bool stored = false;             // off the chip from the start
   bool output = false;             // off the chip in the end
   bool crossing = false;           // read by another group than the one that makes it
-  bool replaces = false;           // what it is written over is off the chip already: an update
+  // Off the chip it takes no place of its own: it is written over what it updates, or is another group's piece of a
+  // tensor that lies there.
+  bool has_place = false;
 };
 
 struct Need {

@@ -173,7 +173,7 @@ class Scheduler::Run {
     copy(piece, store).last_use = available;
     where_[static_cast<size_t>(piece) * words_ + static_cast<size_t>(store >> 6)] |= uint64_t{1} << (store & 63);
     // An update lies where the old one did.
-    if (store == off_ && p.replaces) return;
+    if (store == off_ && p.has_place) return;
     if (held_from != from) {
       if (held_from != kNever) store_[store].release(held_from, p.bits);
       store_[store].hold(from, p.bits);
@@ -189,7 +189,7 @@ class Scheduler::Run {
     time = std::max({time, copy(piece, store).last_use, copy(piece, store).available});
     copy(piece, store).available = kNever;
     where_[static_cast<size_t>(piece) * words_ + static_cast<size_t>(store >> 6)] &= ~(uint64_t{1} << (store & 63));
-    if (store == off_ && p.replaces) return;
+    if (store == off_ && p.has_place) return;
     store_[store].release(time, p.bits);
     if (store != off_) {
       std::vector<int32_t>& held = held_by_[store];

@@ -211,7 +211,7 @@ int64_t recurrent_cost(const Graph& graph, const Node& node) {
 
 }  // namespace
 
-bool is_elementwise(const Node& node) {
+bool is_elementwise(std::string_view op) {
   static const std::set<std::string_view> kElementwise = {"Abs",
                                                           "Acos",
                                                           "Acosh",
@@ -287,8 +287,20 @@ bool is_elementwise(const Node& node) {
                                                           "ThresholdedRelu",
                                                           "Where",
                                                           "Xor"};
-  return node.domain.empty() && kElementwise.count(node.op) > 0;
+  return kElementwise.count(op) > 0;
 }
+
+bool is_elementwise(const Node& node) { return node.domain.empty() && is_elementwise(node.op); }
+
+bool is_activation(std::string_view op) {
+  static const std::set<std::string_view> kActivations = {
+      "Celu",  "Clip", "Elu",  "Gelu",    "HardSigmoid", "HardSwish", "LeakyRelu", "LogSoftmax", "Mish",
+      "PRelu", "Relu", "Selu", "Sigmoid", "Softmax",     "Softplus",  "Softsign",  "Swish",      "Tanh",
+      "ThresholdedRelu"};
+  return kActivations.count(op) > 0;
+}
+
+bool is_normalization(std::string_view op) { return op.find("Normalization") != std::string_view::npos; }
 
 bool is_reduction(const Node& node) { return node.domain.empty() && node.op.rfind("Reduce", 0) == 0; }
 

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "engine/ir/graph.h"
 
@@ -26,6 +27,11 @@ bool has_operation_cost(const Node& node);
 // Operators whose every output element depends on the input elements at its own place only (broadcasting included), so
 // that a chain of them can pass elements on without storing them.
 bool is_elementwise(const Node& node);
+// The same of an operator of ai.onnx by its type, as units name it.
+bool is_elementwise(std::string_view op);
+// Of these, the functions of one input that networks put after their layers (Relu, Gelu, ...), and Softmax.
+bool is_activation(std::string_view op);
+bool is_normalization(std::string_view op);
 // Operators that fold elements as they come (ReduceSum and its like).
 bool is_reduction(const Node& node);
 

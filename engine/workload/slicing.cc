@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <optional>
-#include <set>
-#include <string_view>
+
+#include "engine/workload/operations.h"
 
 namespace monet {
 
@@ -277,24 +277,6 @@ std::vector<size_t> up_to(size_t end) {
   std::vector<size_t> axes;
   for (size_t i = 0; i < end; ++i) axes.push_back(i);
   return axes;
-}
-
-// Every element depends on its own position of the inputs, and so does its gradient.
-bool is_elementwise(const std::string& op) {
-  static const std::set<std::string_view> ops = {"Abs",         "Acos",      "Acosh",      "Add",     "And",
-                                                 "Asin",        "Asinh",     "Atan",       "Atanh",   "Cast",
-                                                 "CastLike",    "Ceil",      "Celu",       "Clip",    "Cos",
-                                                 "Cosh",        "Div",       "Elu",        "Equal",   "Erf",
-                                                 "Exp",         "Floor",     "Gelu",       "Greater", "GreaterOrEqual",
-                                                 "HardSigmoid", "HardSwish", "LeakyRelu",  "Less",    "LessOrEqual",
-                                                 "Log",         "Max",       "Mean",       "Min",     "Mish",
-                                                 "Mod",         "Mul",       "Neg",        "Not",     "Or",
-                                                 "PRelu",       "Pow",       "Reciprocal", "Relu",    "Round",
-                                                 "Selu",        "Shrink",    "Sigmoid",    "Sign",    "Sin",
-                                                 "Sinh",        "Softplus",  "Softsign",   "Sqrt",    "Sub",
-                                                 "Sum",         "Swish",     "Tan",        "Tanh",    "ThresholdedRelu",
-                                                 "Where",       "Xor",       "Dropout"};
-  return ops.count(op) > 0;
 }
 
 void Slicer::other() {

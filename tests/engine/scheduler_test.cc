@@ -169,10 +169,48 @@ void check(const Case& run) {
       for (int p = 0; p < step.tiles; ++p)
         EXPECT_TRUE(!need.tiles.has(p) || ran.at({step.unit, step.slot, p})->start >= made_at[need.piece]);
     }
-  // Pieces make up their tensors.
-  std::map<TensorId, int64_t> bits;
-  for (const Piece& piece : program.pieces) bits[piece.tensor] += piece.bits;
+  // Pieces make up their tensors, whatever other groups cut what lies off the chip into.
+  std::map<TensorId, int64_t> bits, others;
+  for (const Piece& piece : program.pieces) (piece.stored && piece.has_place ? others : bits)[piece.tensor] += piece.bits;
   for (const auto& [tensor, sum] : bits) EXPECT_EQ(sum, 8 * bytes(run.graph, tensor, datapath_precision()));
+  for (const auto& [tensor, sum] : others) EXPECT_EQ(sum % (8 * bytes(run.graph, tensor, datapath_precision())), 0);
+
+  // A tile takes no more of a tensor than its slice, along whatever axes the tensor is cut.
+  if (!run.options.as_stream)
+    for (const Step& step : program.steps) {
+      const Placement& placement = program.placements[step.unit];
+      const UnitParts& parts = run.planner->parts(step.unit);
+      for (size_t r = 0; r < run.works[step.unit].reads.size(); ++r) {
+        TensorId tensor = run.works[step.unit].reads[r];
+        double most = 8 * static_cast<double>(bytes(run.graph, tensor, datapath_precision()));
+        auto narrow = [&](int axis, int64_t slices) {
+          if (axis == kNone || parts.axes[axis].reads[r].axis == kNone) return;
+          const AxisUse& use = parts.axes[axis].reads[r];
+          int64_t largest = 0;
+          for (int64_t i = 0; i < slices; ++i)
+            largest = std::max(largest, use.range(slice(parts.axes[axis].size, slices, i)).size());
+          most *= static_cast<double>(largest) / static_cast<double>(use.size);
+        };
+        auto cores = static_cast<int64_t>(placement.cores.size());
+        if (placement.split == placement.tiled) {
+          narrow(placement.split, cores * placement.tiles);
+        } else {
+          narrow(placement.split, cores);
+          narrow(placement.tiled, placement.tiles);
+        }
+        for (int p = 0; p < step.tiles; ++p) {
+          double taken = 0;
+          int pieces = 0;
+          for (int n = 0; n < step.needs; ++n) {
+            const Need& need = program.needs[step.first_need + n];
+            if (program.pieces[need.piece].tensor != tensor || !need.tiles.has(p)) continue;
+            taken += static_cast<double>(need.bits);
+            ++pieces;
+          }
+          EXPECT_LE(taken, most * (1 + 1e-9) + pieces) << run.graph.tensors[tensor].name;
+        }
+      }
+    }
 
   // Memory: no store beyond its capacity, and at the end nothing is on the chip.
   for (size_t m = 0; m < s.store_peak.size(); ++m)
