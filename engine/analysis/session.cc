@@ -44,11 +44,22 @@ std::string bound_key(const Settings& settings, std::optional<int64_t> batch) {
 std::string training_key(const Settings& settings, std::optional<int64_t> batch) {
   nlohmann::ordered_json all = to_json(settings);
   // Everything that TrainingOptions holds: the rest of the settings is left out.
-  for (const char* other :
-       {"hardware", "capacity_bytes", "batch", "dims", "precision", "update", "assume_batch_norm", "widths", "mapping",
-        "objective", "factor_limit", "corrections", "access_energy", "partition", "write_back", "accumulation"})
+  for (const char* other : {"hardware", "capacity_bytes", "batch", "dims", "precision", "update", "assume_batch_norm",
+                            "widths", "mapping", "objective", "factor_limit", "corrections", "access_energy",
+                            "partition", "write_back", "accumulation", "fusion"})
     all.erase(other);
   return bound_key(settings, batch) + all.dump();
+}
+
+// Everything that a schedule depends on but the partition.
+std::string planned_key(const Settings& settings, bool inference) {
+  nlohmann::ordered_json all = to_json(settings), own;
+  for (const char* setting : {"hardware", "mapping", "objective", "factor_limit", "corrections", "access_energy",
+                              "precision", "widths", "write_back", "accumulation"})
+    own[setting] = all[setting];
+  return (inference ? "inference " + bound_key(settings, settings.batch)
+                    : "step " + training_key(settings, settings.batch)) +
+         own.dump() + (settings.schedule.as_stream ? "as Stream" : "");
 }
 
 std::string memory_key(const Settings& settings, int64_t batch, int64_t capacity) {
@@ -269,62 +280,40 @@ nlohmann::ordered_json Session::analyze(const Settings& settings, const FileReso
   return report(r);
 }
 
-// A graph on an accelerator, whatever its partition. Not to be moved: the planner refers to what stands beside it.
-struct Session::Planned {
-  Planned(std::shared_ptr<const Graph> graph_, Accelerator accelerator_, const Settings& settings, CostCache& costs)
-      : graph(std::move(graph_)),
-        accelerator(std::move(accelerator_)),
-        mapping(mapping_of(settings)),
-        cost(settings.cost),
-        works(monet::works(*graph)),
-        bound(total_bound(*graph, works, accelerator, settings.widths())),
-        planner(std::make_unique<Planner>(*graph, works, accelerator, settings.widths(), mapping, cost,
-                                          settings.schedule, costs)) {}
-  Planned(const Planned&) = delete;
+Planned::Planned(std::shared_ptr<const Graph> graph_, Accelerator accelerator_, const Settings& settings,
+                 CostCache& costs)
+    : graph(std::move(graph_)),
+      accelerator(std::move(accelerator_)),
+      mapping(mapping_of(settings)),
+      cost(settings.cost),
+      works(monet::works(*graph)),
+      bound(total_bound(*graph, works, accelerator, settings.widths())),
+      planner(std::make_unique<Planner>(*graph, works, accelerator, settings.widths(), mapping, cost, settings.schedule,
+                                        costs)) {}
 
-  std::shared_ptr<const Graph> graph;
-  Accelerator accelerator;
-  MappingFile mapping;
-  CostOptions cost;
-  std::vector<Work> works;
-  Bound bound;
-  std::unique_ptr<Planner> planner;
-};
+std::shared_ptr<const Planned> Session::planned(const Settings& settings, bool inference, const std::string& key,
+                                                const FileResolver& hardware_files) {
+  return recent<Planned>(planned_, key, [&] {
+    std::optional<Accelerator> accelerator = accelerator_of(settings, hardware_files);
+    if (!accelerator)
+      throw Refusal({"no-hardware", "a schedule needs an accelerator", "hardware", "", "choose one of the presets"});
+    std::shared_ptr<const Graph> own_graph = graph(settings, !inference);
+    if (std::shared_ptr<const BoundModel> file = bound(settings, settings.batch);
+        inference && file->is_training_graph) {
+      Settings applied = settings;
+      file = forward_of(*file, applied);
+      own_graph = {file, &file->graph};
+    }
+    return Planned(std::move(own_graph), std::move(*accelerator), settings, costs_);
+  });
+}
 
-struct Session::Scheduled {
-  std::shared_ptr<const Planned> planned;
-  Partition partition;
-  Program program;
-  Schedule schedule;
-
-  ScheduledGraph view() const { return {planned->planner.get(), &program, &schedule, &partition, planned->bound}; }
-};
-
-std::shared_ptr<const Session::Scheduled> Session::scheduled(const Settings& settings, bool inference,
-                                                             const FileResolver& hardware_files,
-                                                             const Progress& progress) {
-  nlohmann::ordered_json all = to_json(settings), own;
-  for (const char* setting : {"hardware", "mapping", "objective", "factor_limit", "corrections", "access_energy",
-                              "precision", "widths", "write_back", "accumulation"})
-    own[setting] = all[setting];
-  std::string key = (inference ? "inference " + bound_key(settings, settings.batch)
-                               : "step " + training_key(settings, settings.batch)) +
-                    own.dump() + (settings.schedule.as_stream ? "as Stream" : "");
+std::shared_ptr<const Scheduled> Session::scheduled(const Settings& settings, bool inference,
+                                                    const FileResolver& hardware_files, const Progress& progress) {
+  std::string key = planned_key(settings, inference);
   return recent<Scheduled>(scheduled_, key + settings.partition.dump(), [&] {
     Scheduled made;
-    made.planned = recent<Planned>(planned_, key, [&] {
-      std::optional<Accelerator> accelerator = accelerator_of(settings, hardware_files);
-      if (!accelerator)
-        throw Refusal({"no-hardware", "a schedule needs an accelerator", "hardware", "", "choose one of the presets"});
-      std::shared_ptr<const Graph> own_graph = graph(settings, !inference);
-      if (std::shared_ptr<const BoundModel> file = bound(settings, settings.batch);
-          inference && file->is_training_graph) {
-        Settings applied = settings;
-        file = forward_of(*file, applied);
-        own_graph = {file, &file->graph};
-      }
-      return Planned(std::move(own_graph), std::move(*accelerator), settings, costs_);
-    });
+    made.planned = planned(settings, inference, key, hardware_files);
     const Graph& graph = *made.planned->graph;
     bool fused = settings.schedule.as_stream && !settings.schedule.write_back;
     made.partition = !settings.partition.is_null() ? parse_partition(settings.partition.dump(), graph)
@@ -336,6 +325,72 @@ std::shared_ptr<const Session::Scheduled> Session::scheduled(const Settings& set
     made.schedule = Scheduler(*made.planned->planner).schedule(made.program);
     return made;
   });
+}
+
+std::shared_ptr<CandidateCosts> Session::candidates(const Settings& settings, const std::string& key,
+                                                    const std::shared_ptr<const Planned>& planned) {
+  FusionSettings rules = settings.fusion;
+  nlohmann::ordered_json of = to_json(settings)["fusion"];
+  for (const char* other : {"objective", "gap", "nodes"}) of.erase(other);
+  of["max_group"] = rules.rules().most_units;
+  std::string own = key + of.dump();
+  if (!candidates_ || candidates_key_ != own) {
+    candidates_ = std::make_shared<CandidateCosts>(*planned->planner, rules.rules());
+    candidates_key_ = own;
+    candidates_of_ = planned;
+  }
+  return candidates_;
+}
+
+std::unique_ptr<FusionRun> Session::fuse(const Settings& settings, bool inference, const FileResolver& hardware_files) {
+  std::string key = planned_key(settings, inference);
+  std::shared_ptr<const Planned> on = planned(settings, inference, key, hardware_files);
+  nlohmann::ordered_json head = {
+      {"schema", "monet.fusion/1"},
+      {"engine", {{"name", "monet"}, {"version", kEngineVersion}}},
+      {"settings", to_json(settings)},
+      {"model", {{"name", file_.name()}}},
+      {"hardware", {{"name", on->accelerator.name}, {"description", on->accelerator.description}}},
+      {"graph", inference ? "inference" : "step"}};
+  return std::make_unique<FusionRun>(on, candidates(settings, key, on), settings.fusion, std::move(head));
+}
+
+nlohmann::ordered_json Session::growth(const Settings& settings, bool inference, const std::vector<int64_t>& units,
+                                       const FileResolver& hardware_files) {
+  std::string key = planned_key(settings, inference);
+  std::shared_ptr<const Planned> on = planned(settings, inference, key, hardware_files);
+  std::shared_ptr<CandidateCosts> costs = candidates(settings, key, on);
+  std::vector<UnitId> set;
+  for (int64_t u : units) {
+    if (u < 0 || u >= static_cast<int64_t>(on->graph->units.size()))
+      throw Refusal({"unknown-unit", "no layer has the id " + std::to_string(u), "", "",
+                     "ids are 0 to " + std::to_string(on->graph->units.size() - 1)});
+    set.push_back(static_cast<UnitId>(u));
+  }
+  std::sort(set.begin(), set.end());
+  set.erase(std::unique(set.begin(), set.end()), set.end());
+  std::vector<UnitId> around;
+  for (UnitId u : set)
+    for (UnitId v : costs->graph().neighbours(u))
+      if (!std::binary_search(set.begin(), set.end(), v)) around.push_back(v);
+  std::sort(around.begin(), around.end());
+  around.erase(std::unique(around.begin(), around.end()), around.end());
+  auto limit = [&](const std::vector<UnitId>& of) {
+    std::string why;
+    Limit broken = costs->limit(of, &why);
+    return nlohmann::ordered_json{{"limit", name(broken)}, {"why", why}};
+  };
+  nlohmann::ordered_json json = {{"units", set}};
+  json.update(limit(set));
+  json["neighbours"] = nlohmann::ordered_json::array();
+  for (UnitId v : around) {
+    std::vector<UnitId> with = set;
+    with.insert(std::lower_bound(with.begin(), with.end(), v), v);
+    nlohmann::ordered_json one = {{"unit", v}, {"name", unit_name(*on->graph, on->graph->units[v])}};
+    one.update(limit(with));
+    json["neighbours"].push_back(one);
+  }
+  return json;
 }
 
 nlohmann::ordered_json Session::schedule(const Settings& settings, bool inference_only,

@@ -11,6 +11,8 @@
 #include <string_view>
 #include <utility>
 
+#include "engine/analysis/fusion_run.h"
+#include "engine/analysis/planned.h"
 #include "engine/analysis/settings.h"
 #include "engine/cost/layer_cost.h"
 #include "engine/hardware/accelerator.h"
@@ -39,13 +41,21 @@ class Session {
                                  const Progress& progress = {});
 
   // monet.schedule/1: the schedules of inference and of a training step (null where there is no training graph, or
-  // `inference_only`), the settings' partition applied to the latter (to inference if that is all). Throws Refusal, also
-  // where the settings name no hardware.
+  // `inference_only`), the settings' partition applied to the latter (to inference if that is all). Throws Refusal,
+  // also where the settings name no hardware.
   nlohmann::ordered_json schedule(const Settings& settings, bool inference_only = false,
                                   const FileResolver& hardware_files = {}, const Progress& progress = {});
   // The schedule of a step, or of inference, event by event, as a Chrome trace. Throws as `schedule` does.
   std::string trace(const Settings& settings, bool inference, const FileResolver& hardware_files = {},
                     const Progress& progress = {});
+
+  // A search for fused groups of a training step, or of inference; the session must outlive it. Throws as `schedule`.
+  std::unique_ptr<FusionRun> fuse(const Settings& settings, bool inference = false,
+                                  const FileResolver& hardware_files = {});
+  // Whether these units may be one group, and for each unit next to them whether the group may grow by it:
+  // {"units": [..], "limit": "none", "why": "..", "neighbours": [{"unit", "name", "limit", "why"}]}.
+  nlohmann::ordered_json growth(const Settings& settings, bool inference, const std::vector<int64_t>& units,
+                                const FileResolver& hardware_files = {});
 
   // The forward graph, or the training graph. Throws Refusal, of the latter for operators without a gradient as well.
   std::shared_ptr<const Graph> graph(const Settings& settings, bool training);
@@ -57,8 +67,11 @@ class Session {
   std::shared_ptr<const BoundModel> bound(const Settings& settings, std::optional<int64_t> batch);
   std::shared_ptr<const TrainingGraph> training(const Settings& settings, std::optional<int64_t> batch);
 
-  struct Planned;
-  struct Scheduled;
+  // `key`: of what they depend on.
+  std::shared_ptr<const Planned> planned(const Settings& settings, bool inference, const std::string& key,
+                                         const FileResolver& hardware_files);
+  std::shared_ptr<CandidateCosts> candidates(const Settings& settings, const std::string& key,
+                                             const std::shared_ptr<const Planned>& planned);
   std::shared_ptr<const Scheduled> scheduled(const Settings& settings, bool inference,
                                              const FileResolver& hardware_files, const Progress& progress);
 
@@ -72,6 +85,10 @@ class Session {
   std::list<std::pair<std::string, std::shared_ptr<const LargestBatch>>> largest_;
   std::list<std::pair<std::string, std::shared_ptr<const Planned>>> planned_;
   std::list<std::pair<std::string, std::shared_ptr<const Scheduled>>> scheduled_;
+  // Candidates of the search made last: other objectives and limits ask them again.
+  std::shared_ptr<CandidateCosts> candidates_;
+  std::shared_ptr<const Planned> candidates_of_;
+  std::string candidates_key_;
   CostCache costs_;
 };
 

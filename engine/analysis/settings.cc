@@ -29,6 +29,10 @@ constexpr std::pair<const char*, bool CostOptions::*> kCorrections[] = {
     {"count_partial_words", &CostOptions::count_partial_words},
     {"count_uneven_tiles", &CostOptions::count_uneven_tiles},
 };
+constexpr FusionObjective kFusionObjectives[] = {FusionObjective::groups, FusionObjective::latency,
+                                                 FusionObjective::energy, FusionObjective::edp,
+                                                 FusionObjective::traffic};
+constexpr int64_t kMostUnits = 1000;  // of a group
 constexpr const char* kPrecisionNames = "model, fp32, fp16, bf16, mixed_fp16, mixed_bf16";
 constexpr const char* kTypeNames = "model, fp32, fp16, bf16";
 
@@ -145,6 +149,47 @@ class Reader {
   std::vector<std::string> known_;
 };
 
+void read_fusion(const Json& given, Reader& reader, std::vector<Diagnostic>& problems, FusionSettings& fusion) {
+  if (!given.is_object()) return reader.problem("fusion", "must be an object, is " + given.dump(), "");
+  Reader inner(given, "fusion.", problems);
+  auto count = [&](const char* field, int& value) {
+    std::optional<int64_t> number;
+    inner.integer(field, 0, number);
+    if (number && *number > kMostUnits) {
+      inner.problem(field, "must be at most " + std::to_string(kMostUnits) + ", is " + std::to_string(*number), "");
+    } else if (number) {
+      value = static_cast<int>(*number);
+    }
+  };
+  inner.choice("objective", kFusionObjectives, fusion.objective);
+  if (const Json* list = inner.find("max_group")) {
+    fusion.max_group.clear();
+    bool good = list->is_array() && list->size() <= 8;
+    for (size_t i = 0; good && i < list->size(); ++i) {
+      std::optional<int64_t> number = Reader::whole((*list)[i], 0);
+      good = number && *number <= kMostUnits;
+      if (good) fusion.max_group.push_back(static_cast<int>(*number));
+    }
+    if (!good)
+      inner.problem(
+          "max_group",
+          "must be a list of up to 8 whole numbers from 0 to " + std::to_string(kMostUnits) + ", is " + list->dump(),
+          "0 stands for any number");
+  }
+  count("convolutions", fusion.convolutions);
+  count("products", fusion.products);
+  inner.boolean("one_output", fusion.one_output);
+  inner.boolean("updates_apart", fusion.updates_apart);
+  inner.boolean("activations_apart", fusion.activations_apart);
+  std::optional<double> gap;
+  inner.number("gap", gap);
+  fusion.gap = gap.value_or(0);
+  std::optional<int64_t> nodes;
+  inner.integer("nodes", 0, nodes);
+  fusion.nodes = nodes.value_or(0);
+  inner.finish();
+}
+
 void read_precision(const Json& given, Reader& reader, std::vector<Diagnostic>& problems, Settings& settings) {
   if (given.is_string()) {
     if (auto known = precision_named(given.get<std::string>())) {
@@ -180,6 +225,19 @@ void read_precision(const Json& given, Reader& reader, std::vector<Diagnostic>& 
 }
 
 }  // namespace
+
+FusionRules FusionSettings::rules() const {
+  FusionRules rules;
+  rules.most_units = 1;
+  for (int most : max_group)
+    rules.most_units = most == 0 ? 0 : rules.most_units == 0 ? 0 : std::max(rules.most_units, most);
+  rules.most_convolutions = convolutions;
+  rules.most_products = products;
+  rules.one_output = one_output;
+  rules.updates_apart = updates_apart;
+  rules.activations_apart = activations_apart;
+  return rules;
+}
 
 Settings parse_settings(const std::string& text) {
   Json json;
@@ -277,6 +335,7 @@ Settings parse_settings(const std::string& text) {
       reader.problem("partition", "must be an object with `groups`, is " + partition->dump(), "");
   }
   reader.boolean("write_back", settings.schedule.write_back);
+  if (const Json* fusion = reader.find("fusion")) read_fusion(*fusion, reader, problems, settings.fusion);
   bool separate = false;
   reader.either("accumulation", "in_place", "separate", separate);
   settings.schedule.accumulate_in_place = !separate;
@@ -323,6 +382,16 @@ Json to_json(const Settings& s) {
       {"partition", s.partition},
       {"write_back", s.schedule.write_back},
       {"accumulation", s.schedule.accumulate_in_place ? "in_place" : "separate"},
+      {"fusion",
+       {{"objective", name(s.fusion.objective)},
+        {"max_group", s.fusion.max_group},
+        {"convolutions", s.fusion.convolutions},
+        {"products", s.fusion.products},
+        {"one_output", s.fusion.one_output},
+        {"updates_apart", s.fusion.updates_apart},
+        {"activations_apart", s.fusion.activations_apart},
+        {"gap", s.fusion.gap},
+        {"nodes", s.fusion.nodes}}},
   };
 }
 

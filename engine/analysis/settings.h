@@ -10,11 +10,25 @@
 #include <vector>
 
 #include "engine/cost/layer_cost.h"
+#include "engine/fusion/plan.h"
 #include "engine/schedule/program.h"
 #include "engine/training/precision.h"
 #include "engine/training/training_graph.h"
 
 namespace monet {
+
+// "fusion": how groups are searched for.
+struct FusionSettings {
+  FusionObjective objective = FusionObjective::latency;  // "objective": groups | latency | energy | edp | traffic
+  std::vector<int> max_group = {4, 6};  // "max_group": units of a group at most, a search for each; 0: any number
+  int convolutions = 3, products = 2;   // "convolutions", "products": of a group at most
+  bool one_output = true;               // "one_output": at most one of a group's units is read outside
+  bool updates_apart = false;           // "updates_apart": from weights' gradients
+  bool activations_apart = false;       // "activations_apart": from the products that they read
+  double gap = 0;                       // "gap": relative, at which a solver may stop
+  int64_t nodes = 0;                    // "nodes": of a solver's search tree at most; 0: any number
+  FusionRules rules() const;            // those of the largest max_group
+};
 
 struct Settings {
   // "hardware": a preset's name, "none" (memory and operations only), or a description as an object.
@@ -43,6 +57,7 @@ struct Settings {
   // what crosses groups goes off the chip. "accumulation": in_place | separate, of gradients over micro-batches.
   nlohmann::ordered_json partition = nullptr;
   ScheduleOptions schedule;
+  FusionSettings fusion;
   std::string access_energy = "file";  // "access_energy": of the hardware file, or a law (hardware/access_energy.h)
 
   Precision widths() const { return tensor_widths ? precision : datapath_precision(); }

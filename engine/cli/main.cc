@@ -1,16 +1,22 @@
 // The `monet` executable: command lines -> analysis/. Exit status 0 on success, 1 on a refused input, 2 on wrong usage.
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <sstream>
+#include <tuple>
 
 #include "engine/analysis/layer_costs.h"
 #include "engine/analysis/session.h"
 #include "engine/cli/yaml.h"
+#include "engine/report/format.h"
+#include "engine/report/fusion_report.h"
 #include "engine/report/report.h"
 #include "engine/report/schedule_report.h"
+#include "engine/solver/highs.h"
 #include "engine/training/coverage.h"
 
 namespace {
@@ -161,6 +167,47 @@ std::unique_ptr<monet::Session> open_model(const std::string& path) {
   return std::make_unique<monet::Session>(*source, fs::path(path).filename().string());
 }
 
+// Solves every program of the search; what it is at goes to stderr where that is a terminal.
+Json fused(monet::Session& session, const monet::Settings& settings, bool inference, const monet::FileResolver& files) {
+  std::unique_ptr<monet::FusionRun> run = session.fuse(settings, inference, files);
+  bool told = isatty(STDERR_FILENO) != 0;
+  auto tell = [&](const std::string& what) {
+    if (told) std::cerr << "\r\033[K" << what << std::flush;
+  };
+  while (true) {
+    while (run->step()) tell("fusion: " + std::to_string(static_cast<int>(100 * run->done())) + "%");
+    if (!run->program()) break;
+    run->answer(monet::solve(*run->program(), run->limits(), run->start(), [&](const monet::Solution& best) {
+      tell("fusion: solving, gap " + monet::formatted("%.2f%%", 100 * std::min(1.0, best.gap())));
+      return true;
+    }));
+  }
+  tell("");
+  return run->report();
+}
+
+// Of the strategies that could be scheduled, what the settings ask least of.
+Json best_plan(const Json& report) {
+  const Json* best = nullptr;
+  double least = 0;
+  std::string objective = report["settings"]["fusion"]["objective"];
+  for (const Json& s : report["strategies"]) {
+    if (s["schedule"].is_null()) continue;
+    double cycles = s["schedule"]["latency_cycles"], pj = s["schedule"]["energy_pj"];
+    double value = objective == "latency"  ? cycles
+                   : objective == "energy" ? pj
+                   : objective == "edp"    ? cycles * pj
+                   : objective == "groups" ? s["groups"].get<double>()
+                                           : s["schedule"]["offchip_bytes"].get<double>();
+    if (!best || value < least) {
+      best = &s;
+      least = value;
+    }
+  }
+  if (!best) throw Refusal({"no-plan", "no plan could be scheduled", "", "", "see the reasons in the table"});
+  return (*best)["plan"];
+}
+
 void print_problems(const std::vector<monet::Diagnostic>& problems) {
   for (const monet::Diagnostic& d : problems)
     std::cerr << "monet: " << d.message << (d.hint.empty() ? "" : " (" + d.hint + ")") << "\n";
@@ -209,9 +256,42 @@ int main(int argc, char** argv) {
   schedule->add_flag("--layer-by-layer", by_layer, "as Stream: every layer streams its operands from off the chip");
   schedule->add_flag("--write-back", write_back, "what crosses fused groups goes off the chip");
   schedule->add_option("--partition", partition, "a JSON file of fused groups");
-  schedule->add_option("--trace", trace, "write the events (Chrome's trace format) to a file, or - for standard output");
+  schedule->add_option("--trace", trace,
+                       "write the events (Chrome's trace format) to a file, or - for standard output");
   schedule->add_option("--json", json, "write monet.schedule/1 to a file, or - for standard output");
   flags.add(*schedule, true);
+
+  bool inference = false;
+  std::string plan;
+  CLI::App* fuse =
+      app.add_subcommand("fuse", "which units to run as fused groups: by hand, greedily, by integer program");
+  fuse->add_option("MODEL", model, "an ONNX file")->required();
+  fuse->add_flag("--inference", inference, "of inference (default: of a training step)");
+  fuse->add_flag("--write-back", write_back, "what crosses fused groups goes off the chip");
+  Json fusion = Json::object();
+  fuse->add_option_function<std::string>(
+      "--least", [&](const std::string& v) { fusion["objective"] = v; },
+      "latency | energy | edp | traffic | groups: what a plan has least of (default latency)");
+  fuse->add_option_function<std::vector<int>>(
+      "--max-group", [&](const std::vector<int>& v) { fusion["max_group"] = v; },
+      "units of a group at most, 0 for any number; a search for each (default 4 6)");
+  for (auto [flag, field, help] :
+       {std::tuple{"--convolutions", "convolutions", "of a group at most (default 3)"},
+        std::tuple{"--products", "products", "matrix products of a group at most (default 2)"},
+        std::tuple{"--nodes", "nodes", "of the solver's search tree at most (default: any number)"}})
+    fuse->add_option_function<int64_t>(
+        flag, [&fusion, field = field](int64_t v) { fusion[field] = v; }, help);
+  for (auto [flag, field, value, help] :
+       {std::tuple{"--several-outputs", "one_output", false, "any number of a group's units may be read outside"},
+        std::tuple{"--updates-apart", "updates_apart", true, "no optimizer's update beside a weight's gradient"},
+        std::tuple{"--activations-apart", "activations_apart", true, "no activation beside the product that it reads"}})
+    fuse->add_flag_callback(
+        flag, [&fusion, field = field, value = value] { fusion[field] = value; }, help);
+  fuse->add_option_function<double>(
+      "--gap", [&](double v) { fusion["gap"] = v; }, "relative, at which the solver may stop (default 0)");
+  fuse->add_option("--plan", plan, "write the best plan's groups, as --partition reads them, or - for standard output");
+  fuse->add_option("--json", json, "write monet.fusion/1 to a file, or - for standard output");
+  flags.add(*fuse, true);
 
   CLI::App* presets = app.add_subcommand("hardware", "list the accelerator presets, or print one");
   presets->add_option("NAME", preset, "a preset's name");
@@ -268,6 +348,15 @@ int main(int argc, char** argv) {
       Json report = session->schedule(settings, !training, flags.files());
       if (!trace.empty()) write_output(trace, session->trace(settings, !training, flags.files()));
       return deliver(report, monet::schedule_table(report));
+    }
+    if (*fuse) {
+      settings.schedule.write_back = settings.schedule.write_back || write_back;
+      Json all = monet::to_json(settings);
+      all["fusion"].update(fusion);
+      settings = monet::parse_settings(all.dump());
+      Json report = fused(*session, settings, inference, flags.files());
+      if (!plan.empty()) write_output(plan, best_plan(report).dump() + "\n");
+      return deliver(report, plan == "-" ? "" : monet::fusion_table(report));
     }
     Json report = session->analyze(settings, flags.files());
     deliver(report, monet::text_table(report));

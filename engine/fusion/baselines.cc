@@ -60,7 +60,8 @@ std::vector<Set> manual_groups(const CandidateCosts& candidates) {
   Groups groups(units);
 
   auto contraction = [&](UnitId u) { return graph.units[u].contraction != kNone; };
-  // Each output element depends on its place in the inputs and on statistics: normalisations and their gradients as well.
+  // Each output element depends on its place in the inputs and on statistics: normalisations and their gradients as
+  // well.
   auto pointwise = [&](UnitId u) {
     return !works[u].view && !contraction(u) && graph.units[u].role != Role::update &&
            (is_elementwise(graph.units[u].op) || is_normalization(graph.units[u].op));
@@ -74,11 +75,10 @@ std::vector<Set> manual_groups(const CandidateCosts& candidates) {
   };
   auto legal = [&](const Set& set) { return rules.limit(set) == Limit::none && !groups.closes_cycle(set); };
   auto add = [&](Set chain) {  // the longest beginning that the rules allow
-    while (chain.size() > 1) {
+    for (; chain.size() > 1; chain.pop_back()) {
       Set set = chain;
       std::sort(set.begin(), set.end());
       if (legal(set)) return groups.add(set);
-      chain.pop_back();
     }
   };
   auto follow = [&](Set& chain) {
@@ -109,14 +109,29 @@ std::vector<Set> manual_groups(const CandidateCosts& candidates) {
     std::sort(group.begin(), group.end());
     if (legal(group)) groups.add(group);
   }
-  for (bool from_contractions : {true, false})
+  auto chains = [&](auto&& starts) {
     for (UnitId u = 0; u < static_cast<UnitId>(graph.units.size()); ++u) {
-      bool starts = from_contractions ? contraction(u) && graph.units[u].phase == Phase::forward : pointwise(u);
-      if (!starts || groups.taken(u)) continue;
+      if (!starts(u) || groups.taken(u)) continue;
       Set chain = {u};
       follow(chain);
       add(std::move(chain));
     }
+  };
+  chains([&](UnitId u) { return contraction(u) && graph.units[u].phase == Phase::forward; });
+
+  // Backward, the gradients of what is one group forward.
+  std::vector<int32_t> forward_group(graph.nodes.size(), kNone);
+  std::vector<Set> gradients(groups.made().size());
+  for (size_t g = 0; g < gradients.size(); ++g)
+    for (UnitId u : groups.made()[g])
+      for (NodeId n : graph.units[u].nodes) forward_group[n] = static_cast<int32_t>(g);
+  for (UnitId u = 0; u < static_cast<UnitId>(graph.units.size()); ++u)
+    if (const Unit& unit = graph.units[u]; unit.phase == Phase::backward && unit.origin != kNone && !works[u].view &&
+                                           forward_group[unit.origin] != kNone && !groups.taken(u))
+      gradients[forward_group[unit.origin]].push_back(u);
+  for (Set& set : gradients) add(std::move(set));
+
+  chains(pointwise);
   return groups.made();
 }
 

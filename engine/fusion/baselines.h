@@ -8,8 +8,9 @@
 namespace monet {
 
 // Forward: a convolution or matrix product with the normalisation, activation and elementwise units that follow it in a
-// chain; attention (product, elementwise, softmax, product) as one group. Everywhere: chains of elementwise units and
-// normalisations' gradients. Groups are cut where a rule is broken.
+// chain; attention (product, elementwise, softmax, product) as one group. Backward: the gradients of what is one group
+// forward. Everywhere: what is left of chains of elementwise units and normalisations. Groups end where a rule is
+// broken.
 std::vector<std::vector<UnitId>> manual_groups(const CandidateCosts& candidates);
 
 // The candidate that saves most against its units alone, then the next that overlaps none and closes no cycle, and so

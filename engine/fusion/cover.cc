@@ -302,8 +302,7 @@ void FusionCover::answer(const Solution& solution) {
   while (!between_.empty()) {
     const auto& [p, q] = between_.back();
     // Nothing between them is better than the corner of both.
-    if (p.cycles < q.cycles && p.energy > q.energy &&
-        static_cast<double>(p.cycles) * q.energy < value() * (1 - kEqual))
+    if (p.cycles < q.cycles && p.energy > q.energy && static_cast<double>(p.cycles) * q.energy < value() * (1 - kEqual))
       return formulate({.cycles = p.energy - q.energy, .energy = static_cast<double>(q.cycles - p.cycles)});
     between_.pop_back();
   }

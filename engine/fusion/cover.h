@@ -1,6 +1,6 @@
-// The integer program of layer fusion (MONET, arXiv 2603.15002): choose candidates so that every unit is in exactly one,
-// with least of an objective. Groups may wait for each other in a cycle although each is convex: such a choice is cut
-// off and the program solved again, until the best choice has none.
+// The integer program of layer fusion (MONET, arXiv 2603.15002): choose candidates so that every unit is in exactly
+// one, with least of an objective. Groups may wait for each other in a cycle although each is convex: such a choice is
+// cut off and the program solved again, until the best choice has none.
 //
 // A search step by step: solve program() with any solver, hand the answer in, until done().
 #pragma once
@@ -63,7 +63,7 @@ class FusionCover {
   FusionObjective objective_;
   int most_units_;
   std::vector<Column> columns_;
-  std::vector<std::vector<int32_t>> columns_of_;  // by unit
+  std::vector<std::vector<int32_t>> columns_of_;                  // by unit
   std::vector<std::vector<std::pair<UnitId, UnitId>>> passages_;  // of every cut
   LinearProgram program_;
   double scale_ = 1;  // of costs in the program

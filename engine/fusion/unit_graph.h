@@ -41,8 +41,8 @@ class UnitGraph {
   // Units of group a that are read by units of group b, with these, one for each pair of groups: `group_of` by unit,
   // kNone for units in no group.
   struct GroupEdge {
-    int32_t from, to;      // groups
-    UnitId unit, reader;   // an edge between them
+    int32_t from, to;     // groups
+    UnitId unit, reader;  // an edge between them
   };
   std::vector<GroupEdge> group_edges(const std::vector<int32_t>& group_of) const;
 

@@ -458,8 +458,8 @@ Program Planner::program(const Partition& partition, const std::function<void(do
   }
   if (!problems.empty()) throw Refusal(std::move(problems));
 
-  // How tensors are cut: by their producers, then by what reads them. Where nothing stays on the chip after a group, each
-  // group has its own cuts of what no unit makes (parameters): grids beyond the n-th, by (group, tensor).
+  // How tensors are cut: by their producers, then by what reads them. Where nothing stays on the chip after a group,
+  // each group has its own cuts of what no unit makes (parameters): grids beyond the n-th, by (group, tensor).
   Build build;
   build.grids.resize(n);
   std::unordered_map<uint64_t, size_t> own_grids;
@@ -509,8 +509,8 @@ Program Planner::program(const Partition& partition, const std::function<void(do
     piece.output = is_output_[t];
     piece.crossing = maker_[t] != kNone && std::any_of(readers_[t].begin(), readers_[t].end(),
                                                        [&](UnitId u) { return group_of[u] != group_of[maker_[t]]; });
-    bool updates = !piece.stored && tensor.of != kNone && piece.output &&
-                   graph_.tensors[tensor.of].kind != TensorKind::computed;
+    bool updates =
+        !piece.stored && tensor.of != kNone && piece.output && graph_.tensors[tensor.of].kind != TensorKind::computed;
     piece.has_place = updates || counted[t];
     counted[t] = 1;
     int64_t rest = elements(tensor.shape) * element_bits_[t];

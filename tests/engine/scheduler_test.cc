@@ -171,7 +171,8 @@ void check(const Case& run) {
     }
   // Pieces make up their tensors, whatever other groups cut what lies off the chip into.
   std::map<TensorId, int64_t> bits, others;
-  for (const Piece& piece : program.pieces) (piece.stored && piece.has_place ? others : bits)[piece.tensor] += piece.bits;
+  for (const Piece& piece : program.pieces)
+    (piece.stored && piece.has_place ? others : bits)[piece.tensor] += piece.bits;
   for (const auto& [tensor, sum] : bits) EXPECT_EQ(sum, 8 * bytes(run.graph, tensor, datapath_precision()));
   for (const auto& [tensor, sum] : others) EXPECT_EQ(sum % (8 * bytes(run.graph, tensor, datapath_precision())), 0);
 
