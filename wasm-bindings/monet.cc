@@ -6,7 +6,9 @@
 #include <memory>
 
 #include "engine/analysis/session.h"
+#include "engine/report/fusion_report.h"
 #include "engine/report/report.h"
+#include "wasm-bindings/linear_program.h"
 
 namespace {
 
@@ -36,6 +38,57 @@ val bytes_to_script(const std::string& bytes) {
   return val::global("Uint8Array")
       .new_(emscripten::typed_memory_view(bytes.size(), reinterpret_cast<const uint8_t*>(bytes.data())));
 }
+
+// A search for fused groups: step() while there is work, then program() to solve elsewhere and answer(), until there is
+// none. Its session must be open as long as it is used.
+class Fusion {
+ public:
+  explicit Fusion(std::unique_ptr<monet::FusionRun> run) : run_(std::move(run)) {}
+
+  // {"more": true, "done": 0.3}
+  std::string step() {
+    return guarded([&] {
+      bool more = run_->step();
+      return monet::to_bytes({{"more", more}, {"done", run_->done()}});
+    });
+  }
+  // {program, start, gap, nodes, maxGroup}, or undefined when all strategies are done.
+  val program() {
+    const monet::LinearProgram* program = run_->program();
+    if (!program) return val::undefined();
+    val object = val::object();
+    object.set("program", to_script(*program));
+    object.set("start", monet::array_to_script("Float64Array", run_->start()));
+    object.set("gap", run_->limits().gap);
+    object.set("nodes", static_cast<double>(run_->limits().most_nodes));
+    object.set("maxGroup", run_->most_units());
+    return object;
+  }
+  std::string incumbent(val solution) {
+    return guarded([&] {
+      run_->incumbent(monet::solution_from_script(solution));
+      return std::string();
+    });
+  }
+  std::string answer(val solution) {
+    return guarded([&] {
+      run_->answer(monet::solution_from_script(solution));
+      return std::string();
+    });
+  }
+  std::string stop() {
+    return guarded([&] {
+      run_->stop();
+      return std::string();
+    });
+  }
+  std::string report() {
+    return guarded([&] { return monet::to_bytes(run_->report()); });
+  }
+
+ private:
+  std::unique_ptr<monet::FusionRun> run_;
+};
 
 class Session {
  public:
@@ -69,6 +122,24 @@ class Session {
   // A Chrome trace of the step's schedule, or of inference.
   std::string trace(std::string settings, bool inference, val progress) {
     return guarded([&] { return opened().trace(monet::parse_settings(settings), inference, {}, told(progress)); });
+  }
+
+  // A Fusion, or the errors as a string.
+  val fuse(std::string settings, bool inference) {
+    val result = val::undefined();
+    std::string errors = guarded([&] {
+      result = val(std::make_shared<Fusion>(opened().fuse(monet::parse_settings(settings), inference)));
+      return std::string();
+    });
+    return errors.empty() ? result : val(errors);
+  }
+
+  // Whether units (a JSON list of ids) may be one group, and what keeps it from growing.
+  std::string growth(std::string settings, bool inference, std::string units) {
+    return guarded([&] {
+      return monet::to_bytes(opened().growth(monet::parse_settings(settings), inference,
+                                             nlohmann::json::parse(units).get<std::vector<int64_t>>()));
+    });
   }
 
   // ONNX bytes, or the errors as a string.
@@ -115,6 +186,10 @@ std::string presets() {
 
 std::string version() { return monet::kEngineVersion; }
 
+std::string fusion_table(std::string report) {
+  return guarded([&] { return monet::fusion_table(nlohmann::ordered_json::parse(report)); });
+}
+
 // The table that the command line prints for a report.
 std::string table(std::string report) {
   return guarded([&] { return monet::text_table(nlohmann::ordered_json::parse(report)); });
@@ -126,12 +201,23 @@ EMSCRIPTEN_BINDINGS(monet) {
   emscripten::function("version", &version);
   emscripten::function("presets", &presets);
   emscripten::function("table", &table);
+  emscripten::function("fusionTable", &fusion_table);
+  emscripten::class_<Fusion>("Fusion")
+      .smart_ptr<std::shared_ptr<Fusion>>("Fusion")
+      .function("step", &Fusion::step)
+      .function("program", &Fusion::program)
+      .function("incumbent", &Fusion::incumbent)
+      .function("answer", &Fusion::answer)
+      .function("stop", &Fusion::stop)
+      .function("report", &Fusion::report);
   emscripten::class_<Session>("Session")
       .constructor<>()
       .function("open", &Session::open)
       .function("analyze", &Session::analyze)
       .function("schedule", &Session::schedule)
       .function("trace", &Session::trace)
+      .function("fuse", &Session::fuse)
+      .function("growth", &Session::growth)
       .function("trainingGraph", &Session::training_graph)
       .function("structure", &Session::structure);
 }

@@ -201,12 +201,12 @@ std::vector<std::vector<UnitGraph::GroupEdge>> cycles(size_t groups, const std::
 // since there a cycle may close inside a group.
 void FusionCover::add_cut(const std::vector<std::pair<UnitId, UnitId>>& passages) {
   std::vector<int32_t> row;
-  for (const auto& [entry, exit] : passages)
-    for (int32_t c : columns_of_[entry]) {
+  for (const std::pair<UnitId, UnitId>& passage : passages)
+    for (int32_t c : columns_of_[passage.first]) {
       const std::vector<UnitId>& units = columns_[c].candidate->units;
-      if (!contains(units, exit)) continue;
+      if (!contains(units, passage.second)) continue;
       bool another = std::any_of(passages.begin(), passages.end(), [&](const auto& p) {
-        return &p.first != &entry && (contains(units, p.first) || contains(units, p.second));
+        return &p != &passage && (contains(units, p.first) || contains(units, p.second));
       });
       if (!another) row.push_back(c);
     }
