@@ -60,11 +60,7 @@ bool FusionRun::step() {
     return true;
   }
   if (solver_ == settings_.max_group.size()) return false;
-  // Greedy groups that are larger than this solver's limit are left out of its start.
-  std::vector<std::vector<UnitId>> start;
-  for (const std::vector<UnitId>& group : greedy_)
-    if (most_units() == 0 || group.size() <= static_cast<size_t>(most_units())) start.push_back(group);
-  covers_.push_back(std::make_unique<FusionCover>(*candidates_, objective, most_units(), start));
+  covers_.push_back(std::make_unique<FusionCover>(*candidates_, objective, most_units(), greedy_));
   return true;
 }
 

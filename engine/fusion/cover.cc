@@ -31,7 +31,10 @@ FusionCover::FusionCover(CandidateCosts& candidates, FusionObjective objective, 
                          const std::vector<std::vector<UnitId>>& start)
     : candidates_(candidates), objective_(objective), most_units_(most_units) {
   best_ = candidates.plan({}, objective);
-  take(candidates.plan(start, objective));
+  std::vector<std::vector<UnitId>> allowed;
+  for (const std::vector<UnitId>& group : start)
+    if (most_units == 0 || group.size() <= static_cast<size_t>(most_units)) allowed.push_back(group);
+  take(candidates.plan(allowed, objective));
   formulate({.groups = objective == FusionObjective::groups ? 1.0 : 0.0,
              .cycles = objective == FusionObjective::latency || objective == FusionObjective::edp ? 1.0 : 0.0,
              .energy = objective == FusionObjective::energy ? 1.0 : 0.0,

@@ -16,7 +16,8 @@ namespace monet {
 
 class FusionCover {
  public:
-  // `candidates`: all costed. `most_units`: of a group; 0: as the candidates. `start`: groups of a plan to begin with.
+  // `candidates`: all costed. `most_units`: of a group; 0: as the candidates. `start`: groups of a plan to begin
+  // with, those left out that are too large.
   FusionCover(CandidateCosts& candidates, FusionObjective objective, int most_units,
               const std::vector<std::vector<UnitId>>& start);
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
 
 #include "engine/ir/content_key.h"
 
@@ -80,7 +79,8 @@ TilingLimit GroupCosts::limit(const FusedGroup& group, int64_t* held, int64_t* c
     if (tiles[i] % tiles[i - 1] != 0) return TilingLimit::tiles;
 
   const Stores& stores = planner_.stores();
-  std::map<std::pair<int, TensorId>, double> largest;  // by store
+  held_.resize(stores.all().size());
+  for (auto& tensors : held_) tensors.clear();
   for (size_t i = 0; i < group.units.size(); ++i) {
     const Placement& placement = placements[i];
     const UnitParts& parts = planner_.parts(group.units[i]);
@@ -90,8 +90,13 @@ TilingLimit GroupCosts::limit(const FusedGroup& group, int64_t* held, int64_t* c
       for (int32_t core : placement.cores) {
         int store = stores.of(static_cast<size_t>(core), operand, planner_.region(t));
         if (store < 0) continue;
-        double& known = largest[{store, t}];
-        known = std::max(known, bits);
+        auto& tensors = held_[static_cast<size_t>(store)];
+        auto known = std::find_if(tensors.begin(), tensors.end(), [&](const auto& entry) { return entry.first == t; });
+        if (known == tensors.end()) {
+          tensors.push_back({t, bits});
+        } else {
+          known->second = std::max(known->second, bits);
+        }
       }
     };
     for (size_t r = 0; r < parts.read_bits.size(); ++r)
@@ -105,15 +110,14 @@ TilingLimit GroupCosts::limit(const FusedGroup& group, int64_t* held, int64_t* c
   }
   double fullest = 0;
   int64_t its_bits = 0, its_capacity = 0;
-  for (auto at = largest.begin(); at != largest.end();) {
-    int store = at->first.first;
+  for (size_t store = 0; store < held_.size(); ++store) {
     double bits = 0;
-    for (; at != largest.end() && at->first.first == store; ++at) bits += at->second;
-    double size = static_cast<double>(stores.all()[store].capacity);
-    if (bits / size > fullest) {
-      fullest = bits / size;
+    for (const auto& [tensor, share] : held_[store]) bits += share;
+    int64_t size = stores.all()[store].capacity;
+    if (bits > fullest * static_cast<double>(size)) {
+      fullest = bits / static_cast<double>(size);
       its_bits = static_cast<int64_t>(bits);
-      its_capacity = stores.all()[store].capacity;
+      its_capacity = size;
     }
   }
   if (held) *held = its_bits;

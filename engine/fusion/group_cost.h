@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "engine/schedule/program.h"
@@ -56,6 +57,7 @@ class GroupCosts {
   std::vector<int32_t> class_;  // units of one class are equal but for where they are in the graph
   std::unordered_map<std::string, std::vector<GroupCost>> known_;
   size_t scheduled_ = 0;
+  std::vector<std::vector<std::pair<TensorId, double>>> held_;  // by store, while the rule of memory is tried
 };
 
 }  // namespace monet

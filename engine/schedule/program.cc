@@ -16,6 +16,15 @@ constexpr int64_t kPartialBits = 32;
 
 bool pools(const Unit& unit) { return unit.op.find("Pool") != std::string::npos; }
 
+// Share of the axis that the largest of so many slices takes.
+double largest_share(const AxisUse& use, int64_t size, int64_t slices) {
+  if (use.axis == kNone || use.size == 0) return 1;
+  // The first slices are the longest, but windows reach over both ends of the second one only.
+  int64_t largest = use.range(slice(size, slices, 0)).size();
+  if (slices > 1) largest = std::max(largest, use.range(slice(size, slices, 1)).size());
+  return static_cast<double>(largest) / static_cast<double>(use.size);
+}
+
 // The largest divisor of n that is at most `limit`.
 int64_t largest_divisor(int64_t n, int64_t limit) {
   if (n <= limit) return n;
@@ -34,9 +43,7 @@ double Placement::share(const UnitParts& unit, int64_t parts, const std::vector<
   auto of = [&](int axis, int64_t slices) {
     if (axis == kNone) return 1.0;
     const SliceAxis& sliced = unit.axes[static_cast<size_t>(axis)];
-    const AxisUse& use = (sliced.*uses)[i];
-    if (use.axis == kNone || use.size == 0) return 1.0;
-    return static_cast<double>(use.range(slice(sliced.size, slices, 0)).size()) / static_cast<double>(use.size);
+    return largest_share((sliced.*uses)[i], sliced.size, slices);
   };
   return split == tiled ? of(split, parts * tiles) : of(split, parts) * of(tiled, tiles);
 }
@@ -546,8 +553,7 @@ Program Planner::program(const Partition& partition, const std::function<void(do
       if (axis == kNone || options_.as_stream) return;
       const SliceAxis& a = own.axes[axis];
       const AxisUse& use = (a.*uses)[i];
-      if (use.axis == kNone || grid.cut(use.axis) || use.size == 0) return;
-      uncut *= static_cast<double>(use.range(slice(a.size, parts, 0)).size()) / static_cast<double>(use.size);
+      if (use.axis != kNone && !grid.cut(use.axis)) uncut *= largest_share(use, a.size, parts);
     };
     if (placement.split != kNone && placement.split == placement.tiled) {
       share_uncut(placement.split, static_cast<int64_t>(placement.cores.size()) * placement.tiles);

@@ -17,6 +17,11 @@ void round_integers(const LinearProgram& program, Solution& solution) {
   }
 }
 
+// HiGHS drops what the allowed gap makes uninteresting and then reports a bound without it.
+double honest(double bound, double objective, double gap) {
+  return std::min(bound, objective - gap * std::abs(objective));
+}
+
 }  // namespace
 
 Solution solve(const LinearProgram& program, const SolveLimits& limits, const std::vector<double>& start,
@@ -62,14 +67,16 @@ Solution solve(const LinearProgram& program, const SolveLimits& limits, const st
   if (whole && progress) {
     highs.setCallback(
         [&](int type, const std::string&, const HighsCallbackDataOut* out, HighsCallbackDataIn* in, void*) {
-          bool news = out->mip_dual_bound > best.bound;
-          best.bound = std::max(best.bound, out->mip_dual_bound);
           best.nodes = out->mip_node_count;
+          bool news = false;
           if (type == kCallbackMipImprovingSolution && out->objective_function_value < best.objective) {
             best.x.assign(out->mip_solution, out->mip_solution + program.columns());
             round_integers(program, best);
             news = true;
           }
+          double bound = best.x.empty() ? out->mip_dual_bound : honest(out->mip_dual_bound, best.objective, limits.gap);
+          news = news || bound > best.bound;
+          best.bound = bound;
           if (news && !cancelled) cancelled = !progress(best);
           if (in && cancelled) in->user_interrupt = 1;
         },
@@ -93,8 +100,8 @@ Solution solve(const LinearProgram& program, const SolveLimits& limits, const st
   switch (highs.getModelStatus()) {
     case HighsModelStatus::kOptimal:
       result.status = Solution::Status::optimal;
-      // Objectives are sums in another order: no proof is better than what it proves.
-      result.bound = std::min(result.bound, result.objective);
+      // (Objectives are sums in another order: no proof is better than what it proves.)
+      if (whole) result.bound = honest(result.bound, result.objective, limits.gap);
       break;
     case HighsModelStatus::kInfeasible:
       result.status = Solution::Status::infeasible;
