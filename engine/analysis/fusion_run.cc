@@ -88,6 +88,42 @@ nlohmann::ordered_json FusionRun::report() const {
                            "", "", "a smaller max_group, or stricter rules"}));
   for (const FusionStrategy& strategy : strategies_)
     if (strategy.refused) json["warnings"].push_back(to_json(*strategy.refused));
+  // Where the estimate chose what the schedule does not confirm.
+  auto value = [&](const FusionStrategy& s) -> std::optional<double> {
+    if (!s.schedule) return {};
+    double cycles = (*s.schedule)["latency_cycles"], pj = (*s.schedule)["energy_pj"];
+    const nlohmann::ordered_json& offchip = (*s.schedule)["offchip"];
+    switch (settings_.objective) {
+      case FusionObjective::groups:
+        return s.plan.cost.groups;
+      case FusionObjective::latency:
+        return cycles;
+      case FusionObjective::energy:
+        return pj;
+      case FusionObjective::edp:
+        return cycles * pj;
+      case FusionObjective::traffic:
+        return offchip["read_bytes"].get<double>() + offchip["written_bytes"].get<double>();
+    }
+    return {};
+  };
+  for (const FusionStrategy& solved : strategies_) {
+    const FusionStrategy* better = nullptr;
+    for (const FusionStrategy& other : strategies_)
+      if (!other.cover && value(solved) && value(other) && *value(other) < *value(better ? *better : solved))
+        better = &other;
+    if (!solved.cover || !better) continue;
+    json["warnings"].push_back(to_json(
+        Diagnostic{"estimate-picked-wrongly",
+                   "scheduled, the plan \"" + better->name + "\" has less " + name(settings_.objective) +
+                       " than that of the solver with groups of up to " +
+                       (solved.most_units == 0 ? "any number of" : std::to_string(solved.most_units)) +
+                       " units, which has least by the sum of what its groups cost alone",
+                   "", "",
+                   planned_->planner->options().write_back ? "take the better plan"
+                                                           : "take the better plan, or let what crosses groups go off "
+                                                             "the chip, as the estimate has it (write_back)"}));
+  }
   return json;
 }
 
