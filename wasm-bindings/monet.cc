@@ -64,6 +64,7 @@ class Fusion {
     object.set("maxGroup", run_->most_units());
     return object;
   }
+  int strategy() const { return static_cast<int>(run_->strategies()); }
   std::string incumbent(val solution) {
     return guarded([&] {
       run_->incumbent(monet::solution_from_script(solution));
@@ -205,6 +206,7 @@ EMSCRIPTEN_BINDINGS(monet) {
   emscripten::class_<Fusion>("Fusion")
       .smart_ptr<std::shared_ptr<Fusion>>("Fusion")
       .function("step", &Fusion::step)
+      .function("strategy", &Fusion::strategy)
       .function("program", &Fusion::program)
       .function("incumbent", &Fusion::incumbent)
       .function("answer", &Fusion::answer)

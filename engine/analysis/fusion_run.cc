@@ -75,6 +75,9 @@ void FusionRun::stop() {
 nlohmann::ordered_json FusionRun::report() const {
   nlohmann::ordered_json json = head_;
   json["units"] = std::count_if(planned_->works.begin(), planned_->works.end(), [](const Work& w) { return !w.view; });
+  json["edges"] = nlohmann::ordered_json::array();
+  for (const UnitEdge& edge : planned_->planner->edges())
+    if (edge.data) json["edges"].push_back({edge.from, edge.to});
   json["candidates"] = candidates_json(*candidates_);
   json["strategies"] = nlohmann::ordered_json::array();
   for (const FusionStrategy& strategy : strategies_)

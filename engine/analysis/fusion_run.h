@@ -24,6 +24,7 @@ class FusionRun {
   bool step();
   double done() const;  // share of all work but solving, 0 to 1
 
+  size_t strategies() const { return strategies_.size(); }  // done so far
   // The program to solve next; nothing: all strategies are done.
   const LinearProgram* program() const;
   const std::vector<double>& start() const { return cover().start(); }

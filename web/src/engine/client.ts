@@ -69,7 +69,7 @@ export class EngineClient {
       if (analysis && this.#latest !== id) return cancelled;
       if (!this.#running) return this.#send(worker, id, model, task, handlers);
       // An analysis makes what is being computed for older settings pointless; a file being written is finished.
-      const pointless = ["analyze", "schedule", "trace"].includes(this.#running.kind);
+      const pointless = ["analyze", "schedule", "trace", "fuse", "growth"].includes(this.#running.kind);
       await (analysis && pointless ? this.#stop(this.#running) : this.#running.ended);
     }
   }

@@ -1,5 +1,6 @@
 // What the page and the engine's worker say to each other. A job names everything it needs, the model's file included
 // (a File is passed by reference, not copied), so that a fresh worker can take over at any time.
+import type { FusionReport, Growth } from "./fusion";
 import type { Diagnostic, Report, Settings } from "./report";
 import type { ScheduleReport } from "./schedule";
 
@@ -13,6 +14,8 @@ export type Task =
   | { kind: "analyze"; settings: Settings }
   | { kind: "schedule"; settings: Settings }
   | { kind: "trace"; settings: Settings; inference: boolean }
+  | { kind: "fuse"; settings: Settings; inference: boolean }
+  | { kind: "growth"; settings: Settings; inference: boolean; units: number[] }
   | { kind: "training-graph"; settings: Settings }
   | { kind: "structure"; shortNames: boolean };
 
@@ -34,6 +37,9 @@ export type Result =
   | { kind: "report"; report: Report; text: string; milliseconds: number }
   | { kind: "schedule"; report: ScheduleReport; text: string }
   | { kind: "trace"; text: string }
+  // `seconds`: for all of it, and solving, by strategy. Cancelled, it is of what was done by then.
+  | { kind: "fusion"; report: FusionReport; text: string; seconds: number; solving: number[] }
+  | { kind: "growth"; growth: Growth }
   | { kind: "bytes"; bytes: Uint8Array<ArrayBuffer> }
   | { kind: "errors"; errors: Diagnostic[] }
   | { kind: "cancelled" };

@@ -70,6 +70,23 @@ export interface Settings {
   partition?: Record<string, unknown> | null; // fused groups (engine/schedule/partition.h)
   write_back?: boolean; // what crosses groups goes off the chip
   accumulation?: string; // of gradients over micro-batches: in_place | separate
+  fusion?: FusionSettings;
+}
+
+export const fusionObjectives = ["latency", "energy", "edp", "traffic", "groups"] as const;
+export type FusionObjective = (typeof fusionObjectives)[number];
+
+// How fused groups are searched for (engine/analysis/settings.h).
+export interface FusionSettings {
+  objective?: FusionObjective;
+  max_group?: number[]; // a search for each; 0: any number of units
+  convolutions?: number;
+  products?: number;
+  one_output?: boolean;
+  updates_apart?: boolean;
+  activations_apart?: boolean;
+  gap?: number;
+  nodes?: number;
 }
 
 export const phases = ["forward", "loss", "backward", "optimizer", "recompute"] as const;

@@ -1,8 +1,10 @@
 // The engine's worker: instantiates the compiled module it is given, holds one open model, and runs one job at a time.
 import create, { type Engine, type Session } from "#engine/monet.mjs";
 import type { FromWorker, Model, Reading, Result, Task, ToWorker } from "./messages";
+import type { FusionReport, Growth, Program, Solution } from "./fusion";
 import type { Diagnostic, Report } from "./report";
 import type { ScheduleReport } from "./schedule";
+import type { FromSolver } from "./solver";
 
 declare const self: DedicatedWorkerGlobalScope;
 
@@ -12,6 +14,7 @@ let engine: Promise<Engine> | null = null;
 let memory: WebAssembly.Memory | null = null;
 let open: { key: number; session: Session; reading: Reading } | null = null;
 const cancelled = new Set<number>();
+const stops = new Map<number, () => void>(); // of searches: ends what is being solved
 
 const post = (message: FromWorker, transfer: Transferable[] = []) => self.postMessage(message, transfer);
 
@@ -58,7 +61,87 @@ function openModel(engine: Engine, model: Model): Diagnostic[] | null {
 const refused = (errors: Diagnostic[]): Result =>
   errors.some((error) => error.code === "cancelled") ? { kind: "cancelled" } : { kind: "errors", errors };
 
-function perform(id: number, session: Session, task: Task): Result {
+// Solves in a worker of its own, which is terminated when the job is cancelled; then the best that it told is all there is.
+let solver: Worker | null = null;
+function solve(program: Program, told: (best: Solution) => void, stop: Promise<void>): Promise<Solution | null> {
+  solver ??= new Worker(new URL("./solver.ts", import.meta.url), { type: "module", name: "monet solver" });
+  const worker = solver;
+  const drop = () => {
+    worker.terminate();
+    solver = null;
+  };
+  return new Promise((resolve, reject) => {
+    void stop.then(() => {
+      drop();
+      resolve(null);
+    });
+    const failed = (message: string) => {
+      drop();
+      reject(new Error(`the solver stopped: ${message}`));
+    };
+    worker.onerror = (event) => failed(event.message || "its worker did not start");
+    worker.onmessage = ({ data }: MessageEvent<FromSolver>) => {
+      if (data.type === "incumbent") told(data.best);
+      else if (data.type === "solved") resolve(data.best);
+      else failed(data.message);
+    };
+    worker.postMessage(program);
+  });
+}
+
+const errorsOf = (answer: string): Diagnostic[] | null =>
+  answer ? ((JSON.parse(answer) as { errors?: Diagnostic[] }).errors ?? null) : null;
+
+async function fuse(id: number, session: Session, settings: string, inference: boolean): Promise<Result> {
+  const began = performance.now();
+  const run = session.fuse(settings, inference);
+  if (typeof run === "string") return refused(errorsOf(run) ?? []);
+  const solving: number[] = [];
+  const stop = new Promise<void>((resolve) => stops.set(id, resolve));
+  const limit = (most: number) => (most === 0 ? "any number of units" : `up to ${most} units`);
+  try {
+    for (let turned = performance.now(); ; ) {
+      const answer = JSON.parse(run.step()) as { more: boolean; done: number; errors?: Diagnostic[] };
+      if (answer.errors) return refused(answer.errors);
+      if (performance.now() - turned >= progressInterval) {
+        post({ type: "progress", id, stage: "costs of groups", fraction: answer.done });
+        await turn();
+        turned = performance.now();
+        if (cancelled.has(id)) return { kind: "cancelled" };
+      }
+      if (answer.more) continue;
+      const program = run.program();
+      if (!program) break;
+      const start = performance.now();
+      const tell = (gap: number) => {
+        const share = Number.isFinite(gap) ? `, gap ${(100 * Math.min(1, gap)).toFixed(2)}%` : "";
+        post({ type: "progress", id, stage: `solving for groups of ${limit(program.maxGroup)}${share}`, fraction: answer.done });
+      };
+      tell(Infinity);
+      const best = await solve(program, (incumbent) => {
+        run.incumbent(incumbent);
+        tell(incumbent.gap);
+      }, stop);
+      const at = run.strategy();
+      solving[at] = (solving[at] ?? 0) + (performance.now() - start) / 1000;
+      const errors = errorsOf(best ? run.answer(best) : run.stop());
+      if (errors) return refused(errors);
+      if (!best) {
+        run.step(); // the plan found so far is scheduled
+        break;
+      }
+    }
+    const text = run.report();
+    const report = JSON.parse(text) as FusionReport | { errors: Diagnostic[] };
+    const seconds = (performance.now() - began) / 1000;
+    return "errors" in report ? refused(report.errors) : { kind: "fusion", report, text, seconds, solving };
+  } finally {
+    stops.delete(id);
+    run.delete();
+  }
+}
+
+async function perform(id: number, session: Session, task: Task): Promise<Result> {
   if (task.kind === "structure" || task.kind === "training-graph") {
     const answer =
       task.kind === "structure"
@@ -78,6 +161,12 @@ function perform(id: number, session: Session, task: Task): Result {
     return !cancelled.has(id);
   };
   const settings = JSON.stringify(task.settings);
+  if (task.kind === "fuse") return fuse(id, session, settings, task.inference);
+  if (task.kind === "growth") {
+    const text = session.growth(settings, task.inference, JSON.stringify(task.units));
+    const growth = JSON.parse(text) as Growth | { errors: Diagnostic[] };
+    return "errors" in growth ? refused(growth.errors) : { kind: "growth", growth };
+  }
   if (task.kind === "trace") {
     const text = session.trace(settings, task.inference, progress);
     if (!text.startsWith('{"errors"')) return { kind: "trace", text };
@@ -110,6 +199,7 @@ let queue: Promise<void> = Promise.resolve();
 self.onmessage = ({ data }: MessageEvent<ToWorker>) => {
   if (data.type === "cancel") {
     cancelled.add(data.id);
+    stops.get(data.id)?.();
     return;
   }
   if (data.type === "start") {

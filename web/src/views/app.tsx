@@ -4,6 +4,7 @@ import { useEffect } from "preact/hooks";
 import { bytes, integer, percent } from "../format";
 import { openFiles, report, selected, shown, source, stale } from "../state";
 import { Costs } from "./costs";
+import { FusionSection } from "./fusion";
 import { Header } from "./header";
 import { LayerPanel } from "./layer_panel";
 import { LayerTable } from "./layer_table";
@@ -104,6 +105,7 @@ export function App() {
                 <LayerPanel report={now} />
               </div>
               <ScheduleSection report={now} />
+              <FusionSection report={now} />
               <SavedTensors report={now} />
               {now.training && <Warnings />}
             </div>
