@@ -120,25 +120,6 @@ export function GroupGraph({ layers, edges, plan, chosen, choose }: Props) {
             </text>
           ))}
           <g transform="translate(0 20)">
-            {edges.map(([from, to]) => {
-              const a = placed.get(from);
-              const b = placed.get(to);
-              if (!a || !b) return null;
-              const same = a.column === b.column;
-              if (!same && a.y !== b.y) return null;
-              if (same && Math.abs(b.y - a.y) > reach * height.row) return null;
-              const inside = plan.of.get(from) !== undefined && plan.of.get(from) === plan.of.get(to);
-              const [x1, y1] = same ? [a.x + 5, a.y + box.height / 2] : [a.x + box.width, a.y + box.height / 2];
-              const [x2, y2] = same ? [b.x + 5, b.y + box.height / 2] : [b.x, b.y + box.height / 2];
-              const far = same && Math.abs(b.y - a.y) > height.row;
-              return (
-                <path
-                  key={`${from}-${to}`}
-                  class={inside ? "edge inside" : "edge"}
-                  d={far ? `M${x1 - 5} ${y1} C${x1 - 22} ${y1} ${x2 - 22} ${y2} ${x2 - 5} ${y2}` : `M${x1} ${y1} L${x2} ${y2}`}
-                />
-              );
-            })}
             {lines.map(({ block, y, open: unfolded }, index) => (
               <g key={index}>
                 <g
@@ -183,6 +164,25 @@ export function GroupGraph({ layers, edges, plan, chosen, choose }: Props) {
                   })}
               </g>
             ))}
+            {edges.map(([from, to]) => {
+              const a = placed.get(from);
+              const b = placed.get(to);
+              if (!a || !b) return null;
+              const same = a.column === b.column;
+              if (!same && a.y !== b.y) return null;
+              if (same && Math.abs(b.y - a.y) > reach * height.row) return null;
+              const inside = plan.of.get(from) !== undefined && plan.of.get(from) === plan.of.get(to);
+              const [x1, y1] = same ? [a.x + 5, a.y + box.height / 2] : [a.x + box.width, a.y + box.height / 2];
+              const [x2, y2] = same ? [b.x + 5, b.y + box.height / 2] : [b.x, b.y + box.height / 2];
+              const far = same && Math.abs(b.y - a.y) > height.row;
+              return (
+                <path
+                  key={`${from}-${to}`}
+                  class={inside ? "edge inside" : "edge"}
+                  d={far ? `M${x1 - 5} ${y1} C${x1 - 22} ${y1} ${x2 - 22} ${y2} ${x2 - 5} ${y2}` : `M${x1} ${y1} L${x2} ${y2}`}
+                />
+              );
+            })}
             {[...placed.values()].map(({ layer, x, y }) => {
               const own = plan.of.get(layer.id);
               const lit = layer.id === chosen ? "chosen" : own !== undefined && own === group ? "lit" : "";

@@ -6,7 +6,7 @@ import type { FusionReport, Growth, Strategy } from "../engine/fusion";
 import type { FusionObjective, FusionSettings, Report } from "../engine/report";
 import { save, stem } from "../files";
 import { apply, fuse, fusion, growth, isApplied, refusals, strategyName, valueOf } from "../fusions";
-import { bytes, cycles, energy, integer, percent, plural, ratio } from "../format";
+import { bytes, cycles, energy, integer, percent, plural } from "../format";
 import { busy, change, settings } from "../state";
 import { Facts } from "./facts";
 import { options, Select, Text } from "./fields";
@@ -109,14 +109,15 @@ function Strategies({ report, solving, chosen, choose, model }: TableProps) {
     of && value !== of ? (
       <span class="muted" title="against no fusion">
         {" "}
-        {ratio(value / of)}
+        {value < of ? "−" : "+"}
+        {percent(Math.abs(1 - value / of))}
       </span>
     ) : null;
   return (
     <div class="scroll">
       <table class="plain phases strategies" data-testid="strategies">
         <caption>
-          Scheduled, not estimated; beside each figure its ratio to no fusion. {integer(report.candidates.found)} groups of{" "}
+          Scheduled, not estimated; beside each figure its difference from no fusion. {integer(report.candidates.found)} groups of{" "}
           {integer(report.units)} layers were allowed by the rules
           {report.candidates.too_large_for_memory > 0 &&
             `, ${integer(report.candidates.too_large_for_memory)} of them too large for the memories`}
@@ -201,18 +202,6 @@ function Strategies({ report, solving, chosen, choose, model }: TableProps) {
   );
 }
 
-const limitNames: Record<string, string> = {
-  none: "may join",
-  units: "too many layers",
-  convolutions: "too many convolutions",
-  products: "too many matrix products",
-  updates: "update beside a weight’s gradient",
-  activations: "activation beside its product",
-  convex: "another layer between",
-  outputs: "read outside twice",
-  memory: "does not fit",
-};
-
 function GroupFacts({ units, strategy, report }: { units: number[]; strategy: Strategy; report: Report }) {
   const [found, setFound] = useState<Growth | null>(null);
   const key = units.join(" ");
@@ -245,7 +234,7 @@ function GroupFacts({ units, strategy, report }: { units: number[]; strategy: St
             of={found.neighbours.map(({ unit, name, limit, why }): [string, string] => {
               const layer = report.layers[unit];
               const what = layer && layer.phase !== "forward" ? `, ${layer.role.replaceAll("_", " ")}` : "";
-              return [`${name}${what}`, limit === "none" ? "may join: it costs less apart" : `${limitNames[limit] ?? limit}: ${why}`];
+              return [`${name}${what}`, limit === "none" ? "may join" : why];
             })}
           />
         </>
