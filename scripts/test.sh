@@ -7,7 +7,7 @@ need "${BUILD_PACKAGES[@]}" "${NATIVE_PACKAGES[@]}" "${WASM_PACKAGES[@]}" "${TES
 need_node
 
 # Tests that take too long for slow builds: all their cases run in the native one.
-native_tests=(mapping_test mapping_oracle_test unit_cost_test scheduler_test stream_oracle_test)
+native_tests=(mapping_test mapping_oracle_test unit_cost_test scheduler_test stream_oracle_test fusion_test)
 build native monet training_export operator_export "${native_tests[@]}"
 build wasm
 build asan engine_test import_fuzz descriptions_fuzz

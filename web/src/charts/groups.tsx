@@ -105,7 +105,7 @@ export function GroupGraph({ layers, edges, plan, chosen, choose }: Props) {
           {plural(several, "group")} of several layers, {integer(layers.length)} layers in {plural(blocks.length, "block")}
         </span>
       </div>
-      <div ref={frame} class="chart-box group-graph">
+      <div ref={frame} class="chart-box group-graph" role="region" aria-label="Graph of groups" tabIndex={0}>
         <svg
           class="chart"
           viewBox={`0 0 ${width} ${whole + 24}`}
