@@ -11,7 +11,7 @@ for argument in "$@"; do
 done
 need "${BUILD_PACKAGES[@]}" "${WASM_PACKAGES[@]}"
 need_node
-build wasm monet
+build wasm monet solver
 build_site
 say "ResNet-18 on edge_tpu, analysed by the WASM engine in Node"
 node scripts/analyze.mjs examples/models/resnet18.onnx '{"hardware":"edge_tpu"}'

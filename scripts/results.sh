@@ -3,8 +3,8 @@
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 need "${BUILD_PACKAGES[@]}" "${NATIVE_PACKAGES[@]}" "${WASM_PACKAGES[@]}" "${TEST_PACKAGES[@]}"
 need_node
-build native monet engine_bench
-build wasm monet
+build native monet engine_bench fusion_test
+build wasm monet solver
 build_site
 # A model too large for the tree; PyTorch makes it.
 need python3-torch python3-torchvision python3-onnx
