@@ -105,7 +105,7 @@ export function GroupGraph({ layers, edges, plan, chosen, choose }: Props) {
           {plural(several, "group")} of several layers, {integer(layers.length)} layers in {plural(blocks.length, "block")}
         </span>
       </div>
-      <div ref={frame} class="chart-box group-graph" role="region" aria-label="Graph of groups" tabIndex={0}>
+      <div ref={frame} class="chart-box group-graph" role="region" aria-label="Graph of groups" tabindex={0}>
         <svg
           class="chart"
           viewBox={`0 0 ${width} ${whole + 24}`}
@@ -125,7 +125,7 @@ export function GroupGraph({ layers, edges, plan, chosen, choose }: Props) {
                 <g
                   class="fold"
                   role="button"
-                  tabIndex={0}
+                  tabindex={0}
                   aria-expanded={unfolded}
                   aria-label={`${block.name}, ${plural(block.rows.length, "layer")}`}
                   onClick={() => toggle(index)}
@@ -191,7 +191,7 @@ export function GroupGraph({ layers, edges, plan, chosen, choose }: Props) {
                   key={layer.id}
                   class={`unit ${lit}`}
                   role="button"
-                  tabIndex={0}
+                  tabindex={0}
                   aria-label={nameOf(layer, own)}
                   onClick={() => choose(layer.id)}
                   onKeyDown={(event) => {
