@@ -66,8 +66,8 @@ inline emscripten::val to_script(const Solution& s) {
 inline Solution solution_from_script(const emscripten::val& object) {
   Solution s;
   std::string status = object["status"].as<std::string>();
-  for (Solution::Status known : {Solution::Status::optimal, Solution::Status::limit, Solution::Status::infeasible,
-                                 Solution::Status::cancelled})
+  for (Solution::Status known :
+       {Solution::Status::optimal, Solution::Status::limit, Solution::Status::infeasible, Solution::Status::cancelled})
     if (status == name(known)) s.status = known;
   s.x = array_from_script<double>(object["x"]);
   s.objective = object["objective"].as<double>();

@@ -108,9 +108,8 @@ class Session {
   }
 
   std::string analyze(std::string settings, val progress) {
-    return guarded([&] {
-      return monet::to_bytes(opened().analyze(monet::parse_settings(settings), {}, told(progress)));
-    });
+    return guarded(
+        [&] { return monet::to_bytes(opened().analyze(monet::parse_settings(settings), {}, told(progress))); });
   }
 
   // monet.schedule/1; `inference_only` leaves the training step out.

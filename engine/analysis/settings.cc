@@ -176,6 +176,7 @@ void read_fusion(const Json& given, Reader& reader, std::vector<Diagnostic>& pro
           "must be a list of up to 8 whole numbers from 0 to " + std::to_string(kMostUnits) + ", is " + list->dump(),
           "0 stands for any number");
   }
+  count("contractions", fusion.contractions);
   count("convolutions", fusion.convolutions);
   count("products", fusion.products);
   inner.boolean("one_output", fusion.one_output);
@@ -231,6 +232,7 @@ FusionRules FusionSettings::rules() const {
   rules.most_units = 1;
   for (int most : max_group)
     rules.most_units = most == 0 ? 0 : rules.most_units == 0 ? 0 : std::max(rules.most_units, most);
+  rules.most_contractions = contractions;
   rules.most_convolutions = convolutions;
   rules.most_products = products;
   rules.one_output = one_output;
@@ -385,6 +387,7 @@ Json to_json(const Settings& s) {
       {"fusion",
        {{"objective", name(s.fusion.objective)},
         {"max_group", s.fusion.max_group},
+        {"contractions", s.fusion.contractions},
         {"convolutions", s.fusion.convolutions},
         {"products", s.fusion.products},
         {"one_output", s.fusion.one_output},

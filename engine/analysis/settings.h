@@ -21,13 +21,14 @@ namespace monet {
 struct FusionSettings {
   FusionObjective objective = FusionObjective::latency;  // "objective": groups | latency | energy | edp | traffic
   std::vector<int> max_group = {4, 6};  // "max_group": units of a group at most, a search for each; 0: any number
-  int convolutions = 3, products = 2;   // "convolutions", "products": of a group at most
-  bool one_output = true;               // "one_output": at most one of a group's units is read outside
-  bool updates_apart = false;           // "updates_apart": from weights' gradients
-  bool activations_apart = false;       // "activations_apart": from the products that they read
-  double gap = 0;                       // "gap": relative, at which a solver may stop
-  int64_t nodes = 0;                    // "nodes": of a solver's search tree at most; 0: any number
-  FusionRules rules() const;            // those of the largest max_group
+  int contractions = 0;                // "contractions": of a group at most, 0 for any number; MONET's released code: 1
+  int convolutions = 3, products = 2;  // "convolutions", "products": of a group at most
+  bool one_output = true;              // "one_output": at most one of a group's units is read outside
+  bool updates_apart = false;          // "updates_apart": from weights' gradients
+  bool activations_apart = false;      // "activations_apart": from the products that they read
+  double gap = 0;                      // "gap": relative, at which a solver may stop
+  int64_t nodes = 0;                   // "nodes": of a solver's search tree at most; 0: any number
+  FusionRules rules() const;           // those of the largest max_group
 };
 
 struct Settings {

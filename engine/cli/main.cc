@@ -276,7 +276,9 @@ int main(int argc, char** argv) {
       "--max-group", [&](const std::vector<int>& v) { fusion["max_group"] = v; },
       "units of a group at most, 0 for any number; a search for each (default 4 6)");
   for (auto [flag, field, help] :
-       {std::tuple{"--convolutions", "convolutions", "of a group at most (default 3)"},
+       {std::tuple{"--contractions", "contractions",
+                   "of a group at most, of both kinds (MONET's code: 1; default: any)"},
+        std::tuple{"--convolutions", "convolutions", "of a group at most (default 3)"},
         std::tuple{"--products", "products", "matrix products of a group at most (default 2)"},
         std::tuple{"--nodes", "nodes", "of the solver's search tree at most (default: any number)"}})
     fuse->add_option_function<int64_t>(

@@ -26,13 +26,13 @@ std::vector<UnitTraits> unit_traits(const Graph& graph) {
 
 FusionRules one_contraction_rules() {
   FusionRules rules;
-  rules.most_convolutions = rules.most_products = 1;
+  rules.most_contractions = 1;
   return rules;
 }
 
 const char* name(Limit limit) {
-  constexpr const char* kNames[] = {"none",        "units",  "convolutions", "products", "updates",
-                                    "activations", "convex", "outputs",      "memory"};
+  constexpr const char* kNames[] = {"none",    "units",       "convolutions", "products", "contractions",
+                                    "updates", "activations", "convex",       "outputs",  "memory"};
   return kNames[static_cast<size_t>(limit)];
 }
 
@@ -46,6 +46,8 @@ std::string explain(Limit limit, const FusionRules& rules) {
       return "it would have more than " + std::to_string(rules.most_convolutions) + " convolutions";
     case Limit::products:
       return "it would have more than " + std::to_string(rules.most_products) + " matrix products";
+    case Limit::contractions:
+      return "it would have more than " + std::to_string(rules.most_contractions) + " contractions";
     case Limit::updates:
       return "an optimizer's update would run with a weight's gradient";
     case Limit::activations:
@@ -74,6 +76,7 @@ Limit CandidateSearch::limit(std::span<const UnitId> set) const {
   }
   if (convolutions > rules_.most_convolutions) return Limit::convolutions;
   if (products > rules_.most_products) return Limit::products;
+  if (rules_.most_contractions > 0 && convolutions + products > rules_.most_contractions) return Limit::contractions;
   if (rules_.updates_apart && update && weight_gradient) return Limit::updates;
   if (rules_.activations_apart)
     for (UnitId u : set)

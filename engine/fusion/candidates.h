@@ -28,12 +28,13 @@ struct FusionRules {
   int most_units = 6;         // 0: any number
   int most_convolutions = 3;  // of a group; gradients count like forward
   int most_products = 2;
+  int most_contractions = 0;         // of both kinds together; 0: any number
   bool one_output = true;            // at most one of its units is used outside it
   bool updates_apart = false;        // an optimizer's update never with a weight's gradient
   bool activations_apart = false;    // an activation never with the product that it reads
   size_t most_candidates = 200'000;  // that are grown; beyond it the search ends and says so
 };
-// As MONET's released code has it: one contraction of each kind.
+// As MONET's released code has it: one contraction in all.
 FusionRules one_contraction_rules();
 
 // Why a set is no candidate.
@@ -42,6 +43,7 @@ enum class Limit : uint8_t {
   units,
   convolutions,
   products,
+  contractions,
   updates,
   activations,
   convex,

@@ -2,8 +2,8 @@
 // one, with least of an objective. Groups may wait for each other in a cycle although each is convex: such a choice is
 // cut off and the program solved again, until the best choice has none.
 //
-// Where several plans have the least, which one is found is the solver's choice: HiGHS sorts equals differently with each
-// standard library. Value and bound do not depend on it.
+// Where several plans have the least, which one is found is the solver's choice: HiGHS sorts equals differently with
+// each standard library. Value and bound do not depend on it.
 //
 // A search step by step: solve program() with any solver, hand the answer in, until done().
 #pragma once

@@ -1,7 +1,7 @@
 // What a fused group costs by itself: its tiles are scheduled alone on the accelerator, by schedule/, with what it
 // reads from others off the chip before and what others read of it off the chip after. In a whole schedule groups that
-// follow one another overlap a little, and without ScheduleOptions::write_back tensors stay on the chip between them, so
-// sums of these are an estimate; docs/results.md says how good a one.
+// follow one another overlap a little, and without ScheduleOptions::write_back tensors stay on the chip between them,
+// so sums of these are an estimate; docs/results.md says how good a one.
 #pragma once
 
 #include <cstdint>

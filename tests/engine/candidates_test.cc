@@ -88,6 +88,7 @@ bool allowed(const Random& graph, const FusionRules& rules, const Set& set) {
   }
   if (rules.updates_apart && updates && weight_gradients) return false;
   if (rules.one_output && outputs > 1) return false;
+  if (rules.most_contractions > 0 && convolutions + products > rules.most_contractions) return false;
   return convolutions <= rules.most_convolutions && products <= rules.most_products;
 }
 
@@ -101,6 +102,7 @@ TEST(Candidates, AreEverySetThatTheRulesAllow) {
     rules.most_units = static_cast<int>(std::array<int, 4>{0, 3, 4, 6}[random() % 4]);
     rules.most_convolutions = 1 + static_cast<int>(random() % 3);
     rules.most_products = 1 + static_cast<int>(random() % 3);
+    rules.most_contractions = random() % 4 ? 0 : 1 + random() % 2;
     rules.one_output = random() % 2;
     rules.updates_apart = random() % 2;
     rules.activations_apart = random() % 2;

@@ -118,6 +118,9 @@ void check(Case& c, const FusionPlan& plan, int most_units) {
     }
     EXPECT_LE(convolutions, rules.most_convolutions);
     EXPECT_LE(products, rules.most_products);
+    if (rules.most_contractions > 0) {
+      EXPECT_LE(convolutions + products, rules.most_contractions);
+    }
     if (rules.one_output) {
       EXPECT_LE(outputs, 1);
     }

@@ -80,6 +80,7 @@ export type FusionObjective = (typeof fusionObjectives)[number];
 export interface FusionSettings {
   objective?: FusionObjective;
   max_group?: number[]; // a search for each; 0: any number of units
+  contractions?: number; // of both kinds, 0: any number
   convolutions?: number;
   products?: number;
   one_output?: boolean;

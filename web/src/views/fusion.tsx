@@ -85,6 +85,14 @@ function Rules() {
         numeric
         onChange={(products) => set({ products })}
       />
+      <label class="check">
+        <input
+          type="checkbox"
+          checked={now.contractions === 1}
+          onChange={(event) => set({ contractions: event.currentTarget.checked ? 1 : 0 })}
+        />
+        One of these in all, as MONET’s code has it
+      </label>
       {check("One layer of a group is read outside it", "one_output", true)}
       {check("No update beside a weight’s gradient", "updates_apart", false)}
       {check("No activation beside the product that it reads", "activations_apart", false)}
