@@ -35,7 +35,9 @@ TEST(Settings, ReadBackWhatTheyWrite) {
       R"("batch_norm":"frozen","assume_batch_norm":true,"train":["a*"],"freeze":["b"],"unsupported":"pass","last_layers":2,)"
       R"("biases_only":true,"lora_rank":8,"recompute":["c"],"widths":"tensors",)"
       R"("mapping":[{"name":"default","spatial_mapping":{"D1":["K, 8"]}}],"objective":"edp","factor_limit":4,)"
-      R"("corrections":["hold_floors","leave_room_above"],"access_energy":"hp_22nm","partition":{"groups":[{"units":[0,1]}]},"write_back":true,"accumulation":"separate"})";
+      R"("corrections":["hold_floors","leave_room_above"],"access_energy":"hp_22nm","partition":{"groups":[{"units":[0,1]}]},"write_back":true,"accumulation":"separate",)"
+      R"("fusion":{"objective":"edp","max_group":[5,0],"contractions":1,"convolutions":4,"products":0,"one_output":false,)"
+      R"("updates_apart":true,"activations_apart":true,"gap":0.01,"nodes":9}})";
   Settings s = parse_settings(text);
   EXPECT_EQ(s.capacity_bytes, 5);
   EXPECT_EQ(s.dims.at("n"), 7);
@@ -46,6 +48,8 @@ TEST(Settings, ReadBackWhatTheyWrite) {
   EXPECT_TRUE(s.tensor_widths && s.cost.hold_floors && s.cost.leave_room_above && !s.cost.add_half_shared);
   EXPECT_EQ(s.cost.objective, Objective::edp);
   EXPECT_EQ(s.cost.factor_limit, 4);
+  EXPECT_EQ(s.fusion.max_group, (std::vector<int>{5, 0}));
+  EXPECT_EQ(s.fusion.rules().most_units, 0);
   EXPECT_EQ(to_json(s).dump(), text);
   EXPECT_EQ(to_json(parse_settings("")).dump(), to_json(parse_settings("{}")).dump());
 }
